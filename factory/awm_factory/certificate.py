@@ -1,0 +1,60 @@
+"""certificate.json: the recorded evidence that a bundle's tasks and verifiers are sound, gate by gate.
+
+Written by certify, read by whatever builds, labels and serves images; so the type stands here, left of both.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from awm_factory.problems import Problem
+
+Outcome = Literal["passed", "failed", "warned", "not_run"]
+
+
+class TaskCertificate(BaseModel):
+    """What is known of one task. A task that is not shipped keeps its index; its neighbours keep theirs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: int
+    shipped: bool
+    reason: str | None = None
+    """Why it is left out."""
+    gates: dict[str, Outcome]
+
+
+class Subject(BaseModel):
+    """What a certificate speaks of; when any of it differs, the certificate is stale."""
+
+    model_config = ConfigDict(frozen=True)
+
+    bundle_digest: str
+    solutions_digest: str
+    base: str
+    """Tag of the base image the checks ran in, or `process` for the child-process sandbox."""
+    gates: dict[str, int]
+    """Version of each gate that ran."""
+    seed: int
+    budget: dict[str, JsonValue]
+    """Knobs that bear on the outcome: calls a gate may make, `max_failed_statements`."""
+
+
+class Certificate(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    subject: Subject
+    gates: dict[str, Outcome]
+    problems: list[Problem]
+    tasks: list[TaskCertificate]
+    figures: dict[str, JsonValue] = {}
+    """Counts behind the outcomes: statements failed and total, tools listed, rows seeded."""
+
+    @property
+    def passed(self) -> bool:
+        """True if the environment may ship: no gate of the environment itself failed."""
+        return "failed" not in self.gates.values()
+
+    @property
+    def shipped_tasks(self) -> list[int]:
+        return [task.task_id for task in self.tasks if task.shipped]

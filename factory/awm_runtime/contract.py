@@ -1,0 +1,332 @@
+"""Wire types: what the host and the runtime say to each other.
+
+Two conversations use them. The *checks* protocol runs over a pipe to `python -m awm_runtime.checks` inside the
+sandbox: one JSON object a line each way, `CheckRequest` in, `CheckReply` out, each request executed in a forked child.
+The *episode* protocol runs over HTTP on port 8000 of an environment container. This is the only module of the runtime
+that the host imports, so it depends on pydantic and nothing else.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+WORLD_TIME = "2026-01-01T00:00:00Z"
+"""Start of time in an episode when the author of the environment names none."""
+
+CONTROL_PORT = 8000
+AGENT_PORT = 8001
+
+VerifierMode = Literal["code", "sql"]
+Classification = Literal["complete", "others", "incomplete", "agent_error", "server_error"]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# --- checks: loading a database -------------------------------------------------------------------------------------
+
+
+class Statement(Wire):
+    """One string of SQL as its author wrote it (it may hold several statements, or none)."""
+
+    sql: str
+    table: str
+    index: int
+    """Position among this table's statements of its phase, from 0: `inserts of users[3]`."""
+
+
+class StatementFailure(Wire):
+    phase: Literal["schema", "data"]
+    table: str
+    index: int
+    sql: str
+    error: str
+    """SQLite's own message: `CHECK constraint failed: state IN (...)`."""
+
+
+class Column(Wire):
+    name: str
+    type: str
+    not_null: bool
+    primary_key: bool
+    default: str | None
+
+
+class Table(Wire):
+    name: str
+    columns: list[Column]
+    rows: int
+
+
+class ForeignKeyViolation(Wire):
+    table: str
+    rowid: int | None
+    parent: str
+
+
+class LoadRequest(Wire):
+    """Execute schema and data statement by statement, foreign keys on, at the world time."""
+
+    op: Literal["load"] = "load"
+    world_time: str
+    statements_schema: list[Statement]
+    statements_data: list[Statement]
+
+
+class MovingStatement(Wire):
+    """A data statement whose rows depend on the clock or on chance."""
+
+    table: str
+    index: int
+    source: Literal["clock", "random"]
+
+
+class LoadReply(Wire):
+    op: Literal["load"] = "load"
+    failures: list[StatementFailure]
+    statements_total: dict[Literal["schema", "data"], int]
+    """Statements executed in each phase, after splitting strings that hold several; the denominator of a failure ratio."""
+    schema_sql: list[str]
+    """Every schema statement, one a string, without trailing semicolon, failing ones included."""
+    seed_sql: list[str]
+    """The same for data, moving ones replaced by literals as evaluated at the world time."""
+    moving: list[MovingStatement]
+    db: str
+    """The database file, base64. Byte-identical for the same statements, world time and SQLite build."""
+    dump_sha256: str
+    """SHA-256 of the canonical dump (tables by name, rows by primary key, values typed), which does not depend on the SQLite build."""
+    integrity: list[str]
+    """Rows of `PRAGMA integrity_check` other than `ok`."""
+    dangling: list[ForeignKeyViolation]
+    tables: list[Table]
+
+
+# --- checks: the app ------------------------------------------------------------------------------------------------
+
+
+class EnvironmentSource(Wire):
+    """What the runtime needs to serve an environment."""
+
+    env_id: str
+    app_code: str
+    db: str
+    """Seeded database file, base64."""
+    world_time: str
+
+
+class Tool(Wire):
+    name: str
+    """Name on the MCP wire, of `[A-Za-z0-9_-]{1,64}`."""
+    operation_id: str
+    """Name in the environment's code; differs from `name` only where that one can't be a tool name."""
+    method: str
+    path: str
+    description: str
+    input_schema: dict[str, JsonValue]
+
+
+class Finding(Wire):
+    """Something about an app that its author should know."""
+
+    kind: Literal[
+        "import_error",
+        "no_app",
+        "no_tools",
+        "shadowed_route",
+        "duplicate_route",
+        "duplicate_name",
+        "recursive_model",
+        "name_clash",
+        "long_name",
+        "invalid_schema",
+        "field_shadows_type",
+        "unserved_endpoint",
+        "module_state",
+        "unreadable_row",
+        "failing_read",
+    ]
+    where: str
+    what: str
+    fix: str
+    omitted: str | None = None
+    """Name of the tool that is left out because of it."""
+    mended: bool = False
+    """True where the runtime serves the tool all the same, by working around the fault."""
+
+
+class AppRequest(Wire):
+    """Import the app, list its tools, look for tools that can't work, and call every reading tool that needs no arguments."""
+
+    op: Literal["app"] = "app"
+    source: EnvironmentSource
+
+
+class AppReply(Wire):
+    op: Literal["app"] = "app"
+    tools: list[Tool]
+    """Tools that can be served, in the order of the app's routes; empty where the app does not start."""
+    findings: list[Finding]
+
+
+# --- checks: verifiers and calls ------------------------------------------------------------------------------------
+
+
+class VerifierSource(Wire):
+    task_id: int
+    mode: VerifierMode
+    code: str
+
+
+class Verdict(Wire):
+    """How an episode ended. A verifier that crashes, hangs or returns nonsense gives reward null and its error, never 0."""
+
+    mode: VerifierMode
+    classification: Classification | None = None
+    reward: float | None = None
+    evidence: JsonValue = None
+    """What a sql verifier returned, for the judge to read."""
+    error: str | None = None
+    internal_errors: int = 0
+    """Tool calls of the episode that failed by the environment's own fault."""
+
+
+class VerifyRequest(Wire):
+    op: Literal["verify"] = "verify"
+    verifiers: list[VerifierSource]
+    initial_db: str
+    final_db: str
+    """Both base64."""
+    final_answer: str | None
+    world_time: str
+
+
+class VerifyReply(Wire):
+    op: Literal["verify"] = "verify"
+    verdicts: list[Verdict]
+    """One a verifier, in the request's order."""
+
+
+class ToolCall(Wire):
+    tool: str
+    arguments: dict[str, JsonValue]
+    """A string `{{calls[0].id}}` stands for a value in an earlier result, by JSONPath after the call's index."""
+
+
+class ToolResult(Wire):
+    """Outcome of one tool call."""
+
+    is_error: bool
+    kind: Literal["ok", "invalid_arguments", "not_found", "refused", "constraint", "internal", "timeout", "crashed", "format_error"]
+    """`refused` is a 4xx of the environment's own; `internal`, `timeout` and `crashed` are the environment's fault."""
+    status: int | None
+    """HTTP status the endpoint answered, where it answered at all."""
+    content: JsonValue
+    """The endpoint's JSON, or the error's message and details."""
+
+
+class CallsRequest(Wire):
+    """Play calls on a fresh episode, then verify it, each given number of times."""
+
+    op: Literal["calls"] = "calls"
+    source: EnvironmentSource
+    calls: list[ToolCall]
+    final_answer: str | None = None
+    verifiers: list[VerifierSource] = []
+    repeat: Annotated[int, Field(ge=1, le=10)] = 1
+    seed: int = 0
+
+
+class Playthrough(Wire):
+    results: list[ToolResult]
+    verdicts: list[Verdict]
+    db: str
+    """Final database, base64."""
+    dump_sha256: str
+
+
+class CallsReply(Wire):
+    op: Literal["calls"] = "calls"
+    runs: list[Playthrough]
+
+
+class CheckFailed(Wire):
+    """The check itself could not be carried out: time limit, memory limit, or a crash of the child that ran it."""
+
+    op: Literal["failed"] = "failed"
+    reason: Literal["timeout", "memory", "crashed", "bad_request"]
+    message: str
+
+
+CheckRequest = Annotated[LoadRequest | AppRequest | VerifyRequest | CallsRequest, Field(discriminator="op")]
+CheckReply = Annotated[LoadReply | AppReply | VerifyReply | CallsReply | CheckFailed, Field(discriminator="op")]
+
+
+class CheckEnvelope(Wire):
+    """One line of the checks protocol towards the sandbox."""
+
+    id: int
+    time_limit: float
+    """Seconds of wall time for this check; the child is killed after it."""
+    request: CheckRequest
+
+
+class ReplyEnvelope(Wire):
+    id: int
+    reply: CheckReply
+
+
+# --- episodes over HTTP ---------------------------------------------------------------------------------------------
+
+
+class NewEpisode(Wire):
+    """Body of `POST /episodes`. `episode_id` is an alias on the control plane only."""
+
+    task_id: int | None = None
+    seed: int = 0
+    episode_id: str | None = None
+
+
+class Episode(Wire):
+    """Reply of `POST /episodes`, `.../reset` and `.../fork`."""
+
+    episode_id: str
+    task_id: int | None
+    instruction: str | None
+    seed: int
+    world_time: str
+    mcp_path: str
+    """`/episodes/{id}/mcp`, the same on both ports."""
+    steps: int = 0
+
+
+class VerifyEpisode(Wire):
+    """Body of `POST /episodes/{id}/verify`. Without `mode` the code verifier is taken, or sql where there is none."""
+
+    final_answer: str | None = None
+    mode: VerifierMode | None = None
+
+
+class RowChange(Wire):
+    key: list[JsonValue]
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class StateDiff(Wire):
+    """Reply of `GET /episodes/{id}/diff`: rows added, removed and changed against the seed, by table."""
+
+    tables: dict[str, list[RowChange]]
+
+
+class Health(Wire):
+    """Reply of `GET /health`."""
+
+    status: Literal["healthy"]
+    env_id: str
+    episodes: int
+    capacity: int
+    tasks: int
+    tools: int
+    confinement: dict[str, JsonValue]
+    """Which of the self-sandbox's layers hold: `{"landlock": 7, "seccomp": true}`."""
