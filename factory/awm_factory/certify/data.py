@@ -1,0 +1,83 @@
+"""Gate *data*: every row of the sample data is stored, refers to rows that exist, and depends on neither clock nor chance.
+
+Example: an INSERT whose `state` breaks a CHECK leaves out the very row that a task speaks of.
+"""
+
+import re
+
+from awm_factory.bundle import Bundle
+from awm_factory.certify.evidence import Evidence, Options, severity
+from awm_factory.certify.schema import failed_statements
+from awm_factory.problems import Problem
+from awm_runtime.contract import CheckFailed, LoadReply
+
+NAME = "data"
+VERSION = 1
+
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_MIN_LITERAL = 3
+"""Shorter strings (state codes, initials) occur in a sentence by accident."""
+
+
+def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
+    load = evidence.load
+    if isinstance(load, CheckFailed):
+        return []
+    problems = failed_statements(NAME, "data", load, options)
+    strictness = severity(bundle.manifest.origin)
+    problems += [
+        Problem(
+            gate=NAME,
+            severity=strictness,
+            where=row.table if row.rowid is None else f"{row.table}, rowid {row.rowid}",
+            what=f"The row refers to a row of {row.parent} that does not exist.",
+            fix="Insert the parent, or name one that exists.",
+        )
+        for row in load.dangling
+    ]
+    problems += [
+        Problem(
+            gate=NAME,
+            severity="warning" if moving.source == "clock" else strictness,
+            where=f"{moving.table}, insert {moving.index}",
+            what=f"Its values depend on {'the clock' if moving.source == 'clock' else 'chance'}; they are frozen at the world time.",
+            fix="Write the values as literals, relative to the world time.",
+        )
+        for moving in load.moving
+    ]
+    return problems + _missing_rows(bundle, load)
+
+
+def _missing_rows(bundle: Bundle, load: LoadReply) -> list[Problem]:
+    """Tasks that name something which only a failed statement would have stored."""
+    failed = [failure for failure in load.failures if failure.phase == "data"]
+    if not failed:
+        return []
+    failing = {failure.sql.strip().rstrip(";").strip() for failure in failed}
+    stored = "\n".join(sql for sql in load.seed_sql if sql.strip() not in failing).lower()
+    problems = []
+    for task in bundle.tasks:
+        for failure in failed:
+            lost = [text for text in _literals(failure.sql) if _names(task.instruction, text) and text.lower() not in stored]
+            if lost:
+                problems.append(
+                    Problem(
+                        gate=NAME,
+                        severity="warning",
+                        where=f"task {task.task_id}",
+                        what=f"It speaks of {', '.join(map(repr, lost))}, which only the failed insert {failure.index} of "
+                        f"{failure.table} would have stored.",
+                        fix="Mend that insert, or change the task.",
+                        task_id=task.task_id,
+                    )
+                )
+    return problems
+
+
+def _literals(sql: str) -> list[str]:
+    texts = (match.replace("''", "'").strip() for match in _LITERAL.findall(sql))
+    return list(dict.fromkeys(text for text in texts if len(text) >= _MIN_LITERAL and not text.isdigit()))
+
+
+def _names(instruction: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", instruction, re.IGNORECASE) is not None

@@ -1,0 +1,55 @@
+"""What the sandbox saw of a bundle. Gathered once, in a few checks; the gates only read it."""
+
+from dataclasses import dataclass, field
+
+from awm_factory.bundle import MODES, Bundle, Origin, Task
+from awm_factory.problems import Problem, Severity
+from awm_runtime.contract import AppReply, CallsReply, CheckFailed, LoadReply, Verdict, VerifierMode
+
+
+@dataclass(frozen=True)
+class Options:
+    """Knobs that bear on the outcome; named in the certificate."""
+
+    max_failed_statements: float = 0.0
+    """Share of the statements of a phase that may fail, 0 to 1; AWM tolerates 0.1."""
+    solvable_runs: int = 3
+    """Times a solution is played; each must be complete and end in the same state."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    load: LoadReply | CheckFailed
+    app: AppReply | CheckFailed | None = None
+    """None where the database did not load at all."""
+    untouched: dict[tuple[int, VerifierMode], Verdict] = field(default_factory=dict)
+    """Each verifier's word on a database nobody touched, with an empty answer."""
+    solved: dict[int, CallsReply | CheckFailed] = field(default_factory=dict)
+    """Playthroughs of the tasks that have a solution."""
+
+
+def severity(origin: Origin, *, lenient: Severity = "warning") -> Severity:
+    """`lenient` for imports, which are served wherever that is honest; an error for what is written here."""
+    return lenient if origin == "imported" else "error"
+
+
+def modes_of(bundle: Bundle, task: Task) -> list[VerifierMode]:
+    return [mode for mode in MODES if (task.task_id, mode) in bundle.verifiers]
+
+
+def could_not_run(gate: str, what: str, failed: CheckFailed, task_id: int | None = None) -> Problem:
+    return Problem(
+        gate=gate,
+        severity="error",
+        where=f"task {task_id}" if task_id is not None else "environment",
+        what=f"{what} could not be carried out ({failed.reason}): {failed.message}.",
+        fix="Look for an endless loop, endless recursion or huge data in what was executed.",
+        task_id=task_id,
+    )
+
+
+def excerpt(sql: str, limit: int = 160) -> str:
+    line = " ".join(sql.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+

@@ -1,0 +1,59 @@
+"""Gate *null*: an agent that does nothing and says nothing is not rewarded, and the verifier survives looking at it.
+
+Example: a verifier that only counts rows which the seed already holds says `complete` before the episode begins.
+"""
+
+from awm_factory.bundle import Bundle
+from awm_factory.certify.evidence import Evidence, Options, modes_of, severity
+from awm_factory.problems import Problem
+from awm_runtime.contract import CheckFailed
+
+NAME = "null"
+VERSION = 1
+
+
+def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
+    if isinstance(evidence.load, CheckFailed):
+        return []
+    problems = []
+    for task in bundle.tasks:
+        modes = modes_of(bundle, task)
+        if not modes:
+            problems.append(
+                Problem(
+                    gate=NAME,
+                    severity=severity(bundle.manifest.origin),
+                    where=f"task {task.task_id}",
+                    what="It has no verifier.",
+                    fix="Write one, or score it by a judge alone.",
+                    task_id=task.task_id,
+                )
+            )
+        for mode in modes:
+            where = f"verifiers/{task.task_id}.{mode}.py"
+            verdict = evidence.untouched.get((task.task_id, mode))
+            if verdict is None:
+                continue
+            if verdict.error is not None:
+                problems.append(
+                    Problem(
+                        gate=NAME,
+                        severity="error",
+                        where=where,
+                        what=f"It fails on the untouched database: {verdict.error}",
+                        fix="Let it answer in its schema for every pair of databases, in time, without writing.",
+                        task_id=task.task_id,
+                    )
+                )
+            elif verdict.classification == "complete":
+                problems.append(
+                    Problem(
+                        gate=NAME,
+                        severity="error",
+                        where=where,
+                        what="It says complete for the untouched database and an empty answer: doing nothing is rewarded.",
+                        fix="Compare with the initial database, so that only a change made in the episode counts.",
+                        task_id=task.task_id,
+                    )
+                )
+    return problems

@@ -1,0 +1,158 @@
+"""The sandbox seam: requests in, replies out, each executed in a forked child of a lane.
+
+A *lane* is one running `python -m awm_runtime.checks`, in a container or as a child process. Lanes are opened when
+first needed, reused for as long as they answer, and replaced when they don't; so a check costs a fork, not a start.
+"""
+
+import queue
+import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from pydantic import ValidationError
+
+from awm_factory.errors import SandboxError
+from awm_runtime.contract import (
+    AppReply,
+    AppRequest,
+    CallsReply,
+    CallsRequest,
+    CheckEnvelope,
+    CheckFailed,
+    LoadReply,
+    LoadRequest,
+    ReplyEnvelope,
+    VerifyReply,
+    VerifyRequest,
+)
+
+Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest
+Reply = LoadReply | AppReply | VerifyReply | CallsReply | CheckFailed
+R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply)
+
+GRACE = 15.0
+"""Seconds a lane may take past a check's own limit, to start up or to report that it killed the child."""
+
+
+class Lane(Protocol):
+    """One checks process and its two pipes. `lines` ends with None when the process is gone."""
+
+    lines: "queue.Queue[bytes | None]"
+
+    @abstractmethod
+    def write(self, line: bytes) -> None: ...
+
+    @abstractmethod
+    def last_words(self) -> str:
+        """What it printed on stderr at the end, for an error message."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the process and give back what it holds; called more than once without harm."""
+
+
+class Sandbox(Protocol):
+    """Runs checks. Thread-safe: as many at once as it has lanes."""
+
+    base: str
+    """Tag of the base image the checks run in, or `process`."""
+
+    @abstractmethod
+    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
+        """Execute one check.
+
+        Whatever generated code does comes back as a reply (CheckFailed at worst). Raises SandboxError only where the
+        sandbox itself can't be used.
+        """
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class LanePool:
+    """The half of a sandbox that both kinds share: lanes, their reuse and their replacement."""
+
+    def __init__(self, open_lane: Callable[[], Lane], size: int) -> None:
+        self._open = open_lane
+        self._free: queue.LifoQueue[Lane | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._free.put(None)
+        self._all: set[Lane] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._ids = iter(range(1, 2**63))
+
+    def check(self, request: Request, time_limit: float) -> Reply:
+        with self._lock:
+            number = next(self._ids)
+        line = CheckEnvelope(id=number, time_limit=time_limit, request=request).model_dump_json().encode() + b"\n"
+        lane = self._free.get()
+        try:
+            for attempt in (1, 2):
+                if lane is None:
+                    lane = self._add()
+                try:
+                    lane.write(line)
+                    answer = lane.lines.get(timeout=time_limit + GRACE)
+                except (OSError, queue.Empty):
+                    answer = None
+                if answer is not None:
+                    return self._parse(answer, number)
+                words = lane.last_words()
+                self._drop(lane)
+                lane = None
+                if attempt == 2 or self._closed:
+                    raise SandboxError(
+                        f"the sandbox stopped answering twice; its last words: {words or 'none'}. Check the engine's health, "
+                        "or free memory, then run the command again"
+                    )
+            raise AssertionError
+        except BaseException:
+            if lane is not None:
+                self._drop(lane)
+                lane = None
+            raise
+        finally:
+            self._free.put(lane)
+
+    def _parse(self, answer: bytes, number: int) -> Reply:
+        try:
+            envelope = ReplyEnvelope.model_validate_json(answer)
+        except ValidationError as error:
+            raise SandboxError(f"the sandbox answered something else than the checks protocol: {error}; rebuild the base image") from error
+        if envelope.id != number:
+            raise SandboxError(f"the sandbox answered check {envelope.id} when asked for {number}; rebuild the base image")
+        return envelope.reply
+
+    def _add(self) -> Lane:
+        if self._closed:
+            raise SandboxError("the sandbox is closed; open a new one")
+        lane = self._open()
+        with self._lock:
+            self._all.add(lane)
+        return lane
+
+    def _drop(self, lane: Lane) -> None:
+        with self._lock:
+            self._all.discard(lane)
+        lane.close()
+
+    def close(self) -> None:
+        self._closed = True
+        with self._lock:
+            lanes = list(self._all)
+            self._all.clear()
+        for lane in lanes:
+            lane.close()
+
+
+def expect(kind: type[R], reply: Reply) -> R | CheckFailed:
+    """The reply as the kind its request asks for, or the check's failure."""
+    if isinstance(reply, kind | CheckFailed):
+        return reply
+    raise SandboxError(f"the sandbox answered {reply.op!r} to another check; rebuild the base image")
