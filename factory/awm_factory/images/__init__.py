@@ -1,0 +1,1 @@
+"""From a bundle to a verified image: render -> context -> build -> smoke -> push."""

@@ -1,0 +1,153 @@
+"""A rendered context as an image: built without a tag, and tagged only once it has passed its smoke test.
+
+So a tag `awm/<env_id>:<digest>` always means a verified image, whatever was interrupted on the way, and what exists can
+be skipped without looking further.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound
+from requests.exceptions import RequestException
+
+from awm_factory.errors import BuildError, EngineError
+from awm_factory.images.context import Context, tar
+from awm_factory.images.stream import Log, follow, masks
+
+TIMEOUT: Final = 600
+"""Seconds the engine may stay silent within one build."""
+
+
+@dataclass(frozen=True)
+class BuiltImage:
+    context: Context
+    image_id: str
+    """`sha256:…`; what a local run starts, as a name could be pulled from a hub where it isn't ours."""
+
+    @property
+    def reference(self) -> str:
+        return self.context.reference
+
+
+def find(client: docker.DockerClient, context: Context) -> BuiltImage | None:
+    """The verified image of exactly this context, where this engine has it."""
+    image_id = image_id_of(client, context.reference)
+    return None if image_id is None else BuiltImage(context, image_id)
+
+
+def build(client: docker.DockerClient, context: Context, base: str, log_dir: Path) -> BuiltImage:
+    """Build without tagging.
+
+    `base` is what the Dockerfile is FROM; it must be here, or the engine would look for it on a hub. Raises BuildError
+    with the engine's last lines; the whole log is then in log_dir.
+    """
+    if image_id_of(client, base) is None:
+        raise BuildError(f"{context.env_id} is built on {base}, which this engine does not have; run `awm-factory base` first")
+    log = log_dir / f"{context.env_id}-{context.tag}.log"
+    return BuiltImage(context, run_build(client, tar(context.directory), log, what=context.reference))
+
+
+def tag_verified(client: docker.DockerClient, built: BuiltImage) -> None:
+    """Name an image that passed its smoke test: `latest` first, as the digest's tag is what says "done". Idempotent."""
+    for tag in ("latest", built.context.tag):
+        try:
+            client.api.tag(built.image_id, built.context.repository, tag, force=True)
+        except DockerException as error:
+            raise EngineError(
+                f"the engine would not tag {built.image_id} as {built.context.repository}:{tag}: {error}"
+            ) from error
+
+
+def discard(client: docker.DockerClient, image_id: str) -> None:
+    """Remove an image that bears no tag; one that has a tag, children or a container is left alone."""
+    try:
+        if not client.images.get(image_id).tags:
+            client.api.remove_image(image_id)
+    except APIError as error:
+        if error.status_code not in {404, 409}:
+            raise EngineError(f"the engine would not remove the image {image_id}: {error}; see `docker images --all`") from error
+
+
+def image_id_of(client: docker.DockerClient, reference: str) -> str | None:
+    try:
+        return client.images.get(reference).id
+    except ImageNotFound:
+        return None
+    except (DockerException, RequestException) as error:
+        raise EngineError(f"the engine can't say whether it has {reference}: {error}; see `docker info`") from error
+
+
+def run_build(
+    client: docker.DockerClient, archive: bytes, log_path: Path, *, what: str, build_args: Mapping[str, str] | None = None
+) -> str:
+    """Build a tar'd context on the classic builder and return the image's ID.
+
+    The log file goes when the build succeeds. On failure or interruption its last image, which no tag names, is removed.
+    """
+    arguments = dict(build_args or {})
+    log = Log(log_path, masks(arguments))
+    steps = _Steps()
+    try:
+        stream = client.api.build(
+            fileobj=io.BytesIO(archive),
+            custom_context=True,
+            decode=True,
+            rm=True,
+            forcerm=True,
+            pull=False,
+            buildargs=arguments,
+            timeout=TIMEOUT,
+        )
+        outcome = follow(steps.watch(stream), log)
+    except (DockerException, RequestException, json.JSONDecodeError) as error:
+        log.write(str(error))
+        _undo(client, steps)
+        raise BuildError(_failure(what, "the engine broke the build off", log)) from error
+    except BaseException:
+        _undo(client, steps)
+        log_path.unlink(missing_ok=True)
+        raise
+    finally:
+        log.close()
+    image_id = (outcome.aux or {}).get("ID")
+    if outcome.error is not None or not isinstance(image_id, str):
+        _undo(client, steps)
+        raise BuildError(_failure(what, "it failed" if outcome.error else "it ended without an image", log))
+    log_path.unlink(missing_ok=True)
+    return image_id
+
+
+def _failure(what: str, how: str, log: Log) -> str:
+    return f"building {what}: {how}. The engine's last lines:\n{log.tail()}\nThe whole log is in {log.path}"
+
+
+class _Steps:
+    """Which image the latest step of a classic build made, cached ones aside."""
+
+    _MADE = re.compile(r"^ ---> ([0-9a-f]{12})$", re.MULTILINE)
+
+    def __init__(self) -> None:
+        self.made: str | None = None
+        self._cached = False
+
+    def watch(self, stream: Iterator[Any]) -> Iterator[Any]:
+        for entry in stream:
+            text = entry.get("stream", "") if isinstance(entry, dict) else ""
+            if text.startswith("Step "):
+                self._cached = text.split(" : ", 1)[-1].startswith("FROM")
+            elif "Using cache" in text:
+                self._cached = True
+            elif (found := self._MADE.search(text)) and not self._cached:
+                self.made = found.group(1)
+            yield entry
+
+
+def _undo(client: docker.DockerClient, steps: _Steps) -> None:
+    if steps.made is not None:
+        discard(client, steps.made)
