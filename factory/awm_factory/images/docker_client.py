@@ -7,8 +7,10 @@ interrupted inside a call to the engine, and `awm-factory reap` finds what a kil
 import os
 import secrets
 import socket
+from collections.abc import Iterable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import docker
 from docker.errors import APIError, DockerException, NotFound
@@ -28,11 +30,10 @@ def session_id() -> str:
 class Reaped:
     containers: list[str] = field(default_factory=list)
     networks: list[str] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
 
 
 def reap(client: docker.DockerClient, owner: str | None = None, *, running: bool = False) -> Reaped:
-    """Remove containers, networks and untagged images labelled ours; called more than once without harm.
+    """Remove containers and networks labelled ours; called more than once without harm.
 
     With `owner`, one session's; without, those of sessions whose process is gone, and with `running` those of living ones
     too. A session on another host counts as living.
@@ -81,3 +82,12 @@ def alive(owner: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def wind_down(client: docker.DockerClient, futures: Iterable[Future[Any]], owner: str = _SESSION) -> None:
+    """End what threads are busy with after an interrupt: their containers go, so their calls fail, until all have ended."""
+    pending = set(futures)
+    while pending:
+        reap(client, owner)
+        pending = wait(pending, timeout=0.2).not_done
+    reap(client, owner)

@@ -69,11 +69,6 @@ def labels(bundle: Bundle, certificate: Certificate, base: BaseImage) -> dict[st
     }
 
 
-def locked_packages(lock: str) -> dict[str, str]:
-    """Name to version of a pip lock's `name==version` lines."""
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", lock, re.MULTILINE))
-
-
 def _ready(bundle: Bundle) -> tuple[Certificate, bytes]:
     advice = f"run `awm-factory check {bundle.env_id}`"
     if bundle.certificate is None or bundle.seed_db is None:
