@@ -15,6 +15,7 @@ NAME = "data"
 VERSION = 1
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_SOURCES = {"clock": "the clock", "random": "chance"}
 _MIN_LITERAL = 3
 """Shorter strings (state codes, initials) occur in a sentence by accident."""
 
@@ -40,7 +41,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
             gate=NAME,
             severity="warning" if moving.source == "clock" else strictness,
             where=f"{moving.table}, insert {moving.index}",
-            what=f"Its values depend on {'the clock' if moving.source == 'clock' else 'chance'}; they are frozen at the world time.",
+            what=f"Its values depend on {_SOURCES[moving.source]}; they are frozen at the world time.",
             fix="Write the values as literals, relative to the world time.",
         )
         for moving in load.moving

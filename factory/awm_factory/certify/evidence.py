@@ -52,4 +52,3 @@ def could_not_run(gate: str, what: str, failed: CheckFailed, task_id: int | None
 def excerpt(sql: str, limit: int = 160) -> str:
     line = " ".join(sql.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
-

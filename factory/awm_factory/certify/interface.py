@@ -36,7 +36,9 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
 
 def _problem(bundle: Bundle, finding: Finding) -> Problem:
     strictness: Severity = "error" if finding.kind in _FATAL else severity(bundle.manifest.origin)
-    return Problem(gate=NAME, severity="warning" if finding.mended else strictness, where=finding.where, what=finding.what, fix=finding.fix)
+    return Problem(
+        gate=NAME, severity="warning" if finding.mended else strictness, where=finding.where, what=finding.what, fix=finding.fix
+    )
 
 
 def _against_spec(bundle: Bundle, app: AppReply) -> list[Problem]:

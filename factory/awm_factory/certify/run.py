@@ -9,6 +9,7 @@ from awm_factory.bundle import Bundle, Manifest, Mending, Task
 from awm_factory.certificate import Certificate, Outcome, Subject, TaskCertificate
 from awm_factory.certify import data, interface, null, schema, solvable
 from awm_factory.certify.evidence import Evidence, Options, modes_of
+from awm_factory.certify.statements import numbered
 from awm_factory.errors import SandboxError
 from awm_factory.problems import Problem
 from awm_factory.sandbox.pool import Sandbox, expect
@@ -64,7 +65,11 @@ def certify(bundle: Bundle, sandbox: Sandbox, options: Options) -> Certified:
 
 def is_current(bundle: Bundle, base: str, options: Options) -> bool:
     """True where the bundle's certificate speaks of exactly this bundle, base image, gate versions and knobs."""
-    return bundle.seed_db is not None and bundle.certificate is not None and bundle.certificate.subject == subject(bundle, base, options)
+    return (
+        bundle.seed_db is not None
+        and bundle.certificate is not None
+        and bundle.certificate.subject == subject(bundle, base, options)
+    )
 
 
 def subject(bundle: Bundle, base: str, options: Options) -> Subject:
@@ -82,11 +87,10 @@ def subject(bundle: Bundle, base: str, options: Options) -> Subject:
 def gather(bundle: Bundle, sandbox: Sandbox, options: Options) -> tuple[Bundle, Evidence]:
     """Execute the checks, and fill the bundle with what they make: seed.db, evaluated seed, tool list."""
     world_time = bundle.manifest.world_time
-    statements_schema, statements_data = bundle.statements()
-    load = expect(
-        LoadReply,
-        sandbox.check(LoadRequest(world_time=world_time, statements_schema=statements_schema, statements_data=statements_data)),
+    request = LoadRequest(
+        world_time=world_time, statements_schema=numbered(bundle.schema_sql), statements_data=numbered(bundle.seed_sql)
     )
+    load = expect(LoadReply, sandbox.check(request))
     if isinstance(load, CheckFailed):
         return bundle, Evidence(load)
     bundle = loaded(bundle, load)
@@ -110,7 +114,7 @@ def gather(bundle: Bundle, sandbox: Sandbox, options: Options) -> tuple[Bundle, 
             solution = bundle.solutions.get(task.task_id)
             code = [v for v in verifiers if v.task_id == task.task_id and v.mode == "code"]
             if solution is not None and code:
-                request = CallsRequest(
+                calls = CallsRequest(
                     source=source,
                     calls=solution.calls,
                     final_answer=solution.final_answer,
@@ -118,7 +122,7 @@ def gather(bundle: Bundle, sandbox: Sandbox, options: Options) -> tuple[Bundle, 
                     repeat=options.solvable_runs,
                     seed=options.seed,
                 )
-                solved[task.task_id] = expect(CallsReply, sandbox.check(request, APP_LIMIT * options.solvable_runs))
+                solved[task.task_id] = expect(CallsReply, sandbox.check(calls, APP_LIMIT * options.solvable_runs))
     return bundle, Evidence(load, app, untouched, solved)
 
 
@@ -139,7 +143,10 @@ def _with_tools(manifest: Manifest, app: AppReply) -> Manifest:
         update={
             "tools": sorted(tool.name for tool in app.tools),
             "renamed": renamed,
-            "mendings": [*omitted, *(Mending(tool=name, kind="renamed", why=f"operation id {old}") for name, old in renamed.items())],
+            "mendings": [
+                *omitted,
+                *(Mending(tool=name, kind="renamed", why=f"operation id {old}") for name, old in renamed.items()),
+            ],
         }
     )
 

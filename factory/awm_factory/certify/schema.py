@@ -30,7 +30,13 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
             )
         )
     problems += [
-        Problem(gate=NAME, severity="error", where="seed.db", what=f"SQLite's integrity check says: {row}.", fix="Mend the rows it names.")
+        Problem(
+            gate=NAME,
+            severity="error",
+            where="seed.db",
+            what=f"SQLite's integrity check says: {row}.",
+            fix="Mend the rows it names.",
+        )
         for row in load.integrity
     ]
     return problems

@@ -27,8 +27,16 @@ def _played(bundle: Bundle, task: Task, reply: CallsReply) -> list[Problem]:
     later = [run for run in reply.runs[1:] if any(verdict.classification != "complete" for verdict in _scored(run))]
     states = {run.dump_sha256 for run in reply.runs}
     if later or len(states) > 1:
-        what = f"{len(later)} of {len(reply.runs)} runs are not complete" if later else f"{len(reply.runs)} runs end in {len(states)} states"
-        problems.append(_problem(task, f"The solution is not repeatable: {what}.", "Remove what depends on anything but seed, calls and clock."))
+        what = (
+            f"{len(later)} of {len(reply.runs)} runs are not complete"
+            if later
+            else f"{len(reply.runs)} runs end in {len(states)} states"
+        )
+        problems.append(
+            _problem(
+                task, f"The solution is not repeatable: {what}.", "Remove what depends on anything but seed, calls and clock."
+            )
+        )
     return problems
 
 
@@ -40,11 +48,17 @@ def _one(bundle: Bundle, task: Task, run: Playthrough) -> list[Problem]:
         if result.kind in {"internal", "timeout", "crashed", "invalid_arguments", "format_error"}
     ]
     if broken:
-        return [_problem(task, f"The solution can't be played: {'; '.join(broken)}.", "Mend the call, or the endpoint that fails.")]
+        return [
+            _problem(task, f"The solution can't be played: {'; '.join(broken)}.", "Mend the call, or the endpoint that fails.")
+        ]
     wrong = [verdict for verdict in _scored(run) if verdict.classification != "complete"]
     if wrong:
         said = wrong[0].error or wrong[0].classification
-        return [_problem(task, f"The code verifier does not accept the solution; it says {said}.", "Mend the verifier, or the solution.")]
+        return [
+            _problem(
+                task, f"The code verifier does not accept the solution; it says {said}.", "Mend the verifier, or the solution."
+            )
+        ]
     return []
 
 

@@ -45,9 +45,13 @@ class ContainerLane(Lane):
                 labels={"awm.owner": owner, "awm.role": "sandbox"},
             )
         except DockerException as error:
-            raise SandboxError(f"the engine could not make a sandbox container: {error}; run `awm-factory base`, then try again") from error
+            raise SandboxError(
+                f"the engine could not make a sandbox container: {error}; run `awm-factory base`, then try again"
+            ) from error
         try:
-            stream: Any = client.api.attach_socket(self._container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            stream: Any = client.api.attach_socket(
+                self._container.id or "", params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
             self._stream = stream
             self._socket: socket.socket = getattr(stream, "_sock", stream)
             # The HTTP client's read time-out stays on the hijacked connection; an idle lane is no fault.

@@ -124,7 +124,9 @@ class LanePool:
         try:
             envelope = ReplyEnvelope.model_validate_json(answer)
         except ValidationError as error:
-            raise SandboxError(f"the sandbox answered something else than the checks protocol: {error}; rebuild the base image") from error
+            raise SandboxError(
+                f"the sandbox answered something else than the checks protocol: {error}; rebuild the base image"
+            ) from error
         if envelope.id != number:
             raise SandboxError(f"the sandbox answered check {envelope.id} when asked for {number}; rebuild the base image")
         return envelope.reply

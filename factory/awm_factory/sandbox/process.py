@@ -4,6 +4,7 @@ It keeps generated code out of the host's own process and bounds its time and me
 network is what `awm_runtime` applies to itself, where the kernel can. Less than a container, so whoever opens it says so.
 """
 
+import contextlib
 import os
 import queue
 import resource
@@ -61,10 +62,8 @@ class ProcessLane(Lane):
         return b"".join(self._stderr).decode(errors="replace").strip()
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 

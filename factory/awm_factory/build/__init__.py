@@ -1,0 +1,1 @@
+"""The main job: import -> check -> certify -> render -> build -> smoke -> catalogue."""
