@@ -95,7 +95,7 @@ def quoted(value: str) -> str:
 
     A scenario's name comes from a model: `$(id)`, quotes and line ends in it must reach the label, not the parser.
     """
-    line = " ".join(value.split())
+    line = " ".join(value.encode(errors="replace").decode().split())
     return '"' + re.sub(r'(["\\$])', r"\\\1", line) + '"'
 
 
