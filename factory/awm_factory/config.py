@@ -39,6 +39,10 @@ def _cache() -> Path:
     return root / ".build" if root else platformdirs.user_cache_path("awm-factory")
 
 
+def _os_lock() -> Path:
+    return resources.images() / "base" / "os.lock" if resources.checkout() else _cache() / "os.lock"
+
+
 class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,6 +50,8 @@ class Config(BaseModel):
     """Folder that holds registry/ and images/<env_id>/: the checkout, or where a user of the wheel stands."""
     cache: Path = Field(default_factory=_cache)
     """What can be made again: wheelhouse, OS archive, logs. `.build` in a checkout, else the user's cache folder."""
+    os_lock: Path = Field(default_factory=_os_lock)
+    """File that pins the OS image: beside the base image's Dockerfile in a checkout, in the cache of an installed wheel."""
     jobs: int = Field(default_factory=lambda: max(1, min(8, os.cpu_count() or 1)), ge=1, le=64)
     """Environments verified and built side by side."""
     base_os: BaseOs = "auto"
@@ -55,7 +61,8 @@ class Config(BaseModel):
     platform: Platform | None = None
     """Platform of the images; None for the engine's own."""
     debian_mirror: str | None = None
-    """Mirror that mmdebstrap takes trixie from; None for the one this machine's apt uses."""
+    """Mirror that mmdebstrap takes trixie from; None for the one this machine's apt uses, as below."""
+    debian_security_mirror: str | None = None
     docker_host: str | None = None
     """Address of the engine; None to look for it. Also read from `DOCKER_HOST`, as every Docker client does."""
 
@@ -81,10 +88,6 @@ class Config(BaseModel):
             raise ConfigError(
                 f"{name} (environment variable {PREFIX}{name.upper()}) is {first['input']!r}: {first['msg']}; correct or unset it"
             ) from error
-
-    def os_lock(self) -> Path:
-        """File that pins the OS image: beside the Dockerfile in a checkout, in the cache of an installed wheel."""
-        return resources.images() / "base" / "os.lock" if resources.checkout() else self.cache / "os.lock"
 
 
 def point_to_engine(host: str) -> None:

@@ -7,14 +7,32 @@
     ├── BundleError           an environment's directory is not a bundle
     ├── CatalogError          the workspace or its registry/ folder is unusable
     ├── EngineError           no Docker engine answers, or it refuses what we ask
+    │   └── HubUnavailable        the registry of the OS image does not answer now, or limits us
     ├── SandboxError          the place where generated code runs broke (not the code itself)
     ├── BuildError            an image could not be built
     ├── SmokeError            a built image does not behave as its manifest says
     ├── PushError             a registry refused an image, or lost it on the way
+    ├── StoreError            the database of runs can't be opened, or is of another version
+    ├── ModelError            a language model gave nothing that can be used; `retry` says what may help
+    │   ├── AnswerError           it answered, and the answer was paid for
+    │   │   ├── Truncated             it stops in the middle
+    │   │   ├── EmptyReply            it holds no text and no tool call
+    │   │   ├── Filtered              a content filter withheld it
+    │   │   ├── Refused               the model declined
+    │   │   └── Malformed             it is not the JSON or the Python that was asked for
+    │   ├── RateLimited           too many requests for the endpoint, again and again
+    │   ├── OutOfQuota            the account has nothing left to spend
+    │   ├── ProviderError         the endpoint answered with an error; `status` is its HTTP status
+    │   ├── ConnectionLost        the endpoint could not be reached, or hung up in the middle of an answer
+    │   ├── TimedOut              no byte came for as long as we wait
+    │   └── RecordingMissing      a replay has no answer to this request
+    ├── BudgetSpent           the next call might cost more than `--budget` leaves
     └── BatchFailed           some environments of a batch failed; the others are done
 
 A broken *artifact* is never one of these: it is a `Problem` (see `problems.py`).
 """
+
+from typing import ClassVar, Literal
 
 
 class AwmError(Exception):
@@ -47,6 +65,14 @@ class EngineError(AwmError):
     exit_code = 4
 
 
+class HubUnavailable(EngineError):
+    """No fault of the reference's, so another way to an OS image may be taken; `short` is the cause without the remedy."""
+
+    def __init__(self, short: str, remedy: str) -> None:
+        super().__init__(f"{short}. {remedy}")
+        self.short = short
+
+
 class SandboxError(AwmError):
     exit_code = 4
 
@@ -61,6 +87,85 @@ class SmokeError(AwmError):
 
 class PushError(AwmError):
     exit_code = 6
+
+
+class StoreError(AwmError):
+    exit_code = 7
+
+
+class ModelError(AwmError):
+    """`retry`: may the very same request work later (`same`), must it change (`changed`), or is it hopeless (`never`)?"""
+
+    exit_code = 8
+    retry: ClassVar[Literal["same", "changed", "never"]] = "same"
+    attempts: int = 1
+    """Requests sent before giving up."""
+    unmetered: int = 0
+    """Of those, requests that broke off before the endpoint said how many tokens it counted."""
+
+
+class AnswerError(ModelError):
+    retry = "changed"
+
+
+class Truncated(AnswerError):
+    pass
+
+
+class EmptyReply(AnswerError):
+    retry = "same"
+
+
+class Filtered(AnswerError):
+    pass
+
+
+class Refused(AnswerError):
+    pass
+
+
+class Malformed(AnswerError):
+    pass
+
+
+class RateLimited(ModelError):
+    retry_after: float | None = None
+    """Seconds the endpoint asks us to wait."""
+
+
+class OutOfQuota(ModelError):
+    retry = "never"
+
+
+class ProviderError(ModelError):
+    """A status of 408, 409 or 5xx may pass; any other says that the request itself is wrong."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after: float | None = None
+
+    @property
+    def transient(self) -> bool:
+        return self.status in {408, 409, 425} or self.status >= 500
+
+
+class ConnectionLost(ModelError):
+    pass
+
+
+class TimedOut(ModelError):
+    """Never repeated by the client: the answer may be under way, and billed, although we stopped waiting."""
+
+    retry = "changed"
+
+
+class RecordingMissing(ModelError):
+    retry = "never"
+
+
+class BudgetSpent(AwmError):
+    exit_code = 9
 
 
 class BatchFailed(AwmError):

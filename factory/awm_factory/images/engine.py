@@ -28,6 +28,9 @@ Say = Callable[[str], None]
 PROBE_TIMEOUT: Final = 5
 """Seconds an engine may take to answer `ping`; a local one takes milliseconds."""
 
+TIMEOUT: Final = 120
+"""Seconds a busy engine may stay silent within one call."""
+
 DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 
 _HOME_SOCKETS: Final = (
@@ -49,6 +52,11 @@ class Engine:
     """Platform it runs without emulation, `linux/amd64` or `linux/arm64`."""
     platform: str
     """Platform that images are made for: the native one, or the user's choice."""
+    tls: TLSConfig | None = None
+
+    def connect(self, timeout: float) -> docker.DockerClient:
+        """Another connection, for calls that must not hang: it gives up after `timeout` seconds of silence."""
+        return _connect(self.host, self.tls, timeout)
 
 
 @dataclass(frozen=True)
@@ -121,34 +129,31 @@ def _first(candidates: list[_Candidate], config: Config, tried: list[str]) -> En
             tried.append(f"{candidate.source} {candidate.host}: ports of containers must be on this machine; use a local engine")
             continue
         try:
-            _client(candidate, PROBE_TIMEOUT).close()
+            _connect(candidate.host, candidate.tls, PROBE_TIMEOUT).close()
         except (DockerException, RequestException, OSError) as error:
             tried.append(f"{candidate.source} {candidate.host}: {_cause(error)}")
             continue
         if candidate.export:
             settings.point_to_engine(candidate.host)
-        return _describe(_client(candidate, 120), candidate.host, config)
+        return _describe(candidate, config)
     return None
 
 
-def _client(candidate: _Candidate, timeout: int) -> docker.DockerClient:
-    return docker.DockerClient(
-        base_url=candidate.host,
-        tls=candidate.tls or False,
-        version="auto",
-        timeout=timeout,
-    )
+def _connect(host: str, tls: TLSConfig | None, timeout: float) -> docker.DockerClient:
+    # The stubs allow whole seconds only; requests takes fractions.
+    return docker.DockerClient(base_url=host, tls=tls or False, version="auto", timeout=cast("int", timeout))
 
 
-def _describe(client: docker.DockerClient, host: str, config: Config) -> Engine:
+def _describe(candidate: _Candidate, config: Config) -> Engine:
+    client = _connect(candidate.host, candidate.tls, TIMEOUT)
     version: dict[str, Any] = client.version()
     native = f"{version['Os']}/{version['Arch']}"
     if native not in PLATFORMS:
         raise EngineError(
-            f"the engine at {host} runs {native} containers; images are made for {' and '.join(PLATFORMS)}: "
+            f"the engine at {candidate.host} runs {native} containers; images are made for {' and '.join(PLATFORMS)}: "
             "switch Docker Desktop to Linux containers or point DOCKER_HOST at another engine"
         )
-    return Engine(client, host, str(version["Version"]), native, config.platform or native)
+    return Engine(client, candidate.host, str(version["Version"]), native, config.platform or native, candidate.tls)
 
 
 def _cause(error: BaseException) -> str:
