@@ -236,13 +236,20 @@ def _parse(path: Path, parse: Callable[[str], _T]) -> _T:
 
 
 def _json(value: Any, *, sort: bool = False) -> bytes:
-    """Keys keep their author's order unless `sort`. Half a character, which models produce, is legal JSON only as an escape."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, sort_keys=sort) + "\n"
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+    return dump_json(value, indent=1, sort=sort)
 
 
 def _line(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, sort_keys=True) + "\n").encode()
+    return dump_json(value, sort=True)
+
+
+def dump_json(value: Any, *, indent: int | None = None, sort: bool = False) -> bytes:
+    """UTF-8 and a newline. Keys keep their author's order unless `sort`.
+
+    Half a character, which models produce when cut off, is legal in JSON as an escape only.
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, sort_keys=sort) + "\n"
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def _digest(files: dict[str, bytes]) -> str:
