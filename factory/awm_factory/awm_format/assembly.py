@@ -116,6 +116,7 @@ def _verifiers(
     """Several for one task and mode happen: AWM appends when it tries again, so the last counts; and of two files, the one
     that is named for the mode."""
     chosen: dict[tuple[int, VerifierMode], tuple[bool, str]] = {}
+    empty: dict[tuple[int, VerifierMode], Spot] = {}
     for file in VERIFIER_FILES:
         spots = group.spots.get(file, [])
         records = [read(spot) for spot in spots]
@@ -123,15 +124,22 @@ def _verifiers(
             source[file] = list[JsonValue](records)
         for spot, record in zip(spots, records, strict=True):
             found = _usable(record, spot, tasks, findings)
-            if found is None or found.code is None:
+            if found is None:
                 continue
             key, fitting = (found.task_id, found.mode), (found.mode == "code") == file.endswith("pure_code")
+            if found.code is None:
+                empty[key] = spot
+                continue
             before = chosen.get(key)
             if before and before[1] != found.code:
                 what = f"Task {key[0]} has an earlier {key[1]} verifier; the later counts, unless its file is for the other mode."
                 findings.add("warning", str(spot), what, "Take one of them out.", key[0])
             if not before or fitting >= before[0]:
                 chosen[key] = (fitting, found.code)
+    for key, spot in empty.items():
+        if key not in chosen:
+            what = f"It holds no code, so task {key[0]} lacks this verifier."
+            findings.add("warning", str(spot), what, "Generate it again.", key[0])
     if not chosen:
         fix = "Add its records to gen_verifier.jsonl or gen_verifier.pure_code.jsonl."
         findings.add("warning", findings.env, _LOSS["gen_verifier"], fix)
@@ -154,9 +162,7 @@ def _usable(record: JsonValue, spot: Spot, tasks: dict[int, Task], findings: _Fi
             "Add the task to gen_tasks.jsonl.",
         )
         return None
-    if found.code is None:
-        note(f"It holds no code, so task {task.task_id} lacks this verifier.", "Generate it again.", task.task_id)
-    elif not found.defined:
+    if found.code is not None and not found.defined:
         names = " nor ".join(parts.FUNCTIONS)
         note(
             f"Its code defines neither {names}; taken for {found.mode} by its file.", "Correct its function's name.", task.task_id
