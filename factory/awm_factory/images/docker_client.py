@@ -72,12 +72,12 @@ def reap(client: docker.DockerClient, owner: str | None = None, *, running: bool
 
 def alive(owner: str) -> bool:
     """False only where the session's process is known to be gone."""
+    host, pid = [*owner.rsplit(".", 2), ""][:2]
+    if host != socket.gethostname() or not pid.isdigit():
+        return True
     try:
-        host, pid, _ = owner.rsplit(".", 2)
-        if host != socket.gethostname():
-            return True
         os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
+    except ProcessLookupError:
         return False
     except PermissionError:
         return True

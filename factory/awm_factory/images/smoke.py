@@ -83,6 +83,7 @@ def smoke(client: docker.DockerClient, image_id: str, bundle: Bundle, base_id: s
     with internal_network(owner) as network, boxed(image_id, owner, network=network, alias=alias, environment=MOVED) as box:
         with _check(report, "from a second container", box):
             for variable, port in MOVED.items():
+                _listens(box, int(port), variable)
                 command = ["python", "-m", "awm_runtime.probe", f"http://{alias}:{port}/mcp"]
                 with boxed(base_id, owner, command=command, network=network) as probe:
                     _same_tools(bundle, _probed(probe), f"on the port that {variable} names")
@@ -166,12 +167,31 @@ def _healthy(box: Box, http: httpx.Client) -> Health:
         if last is not None:
             said = f"its last answer was {last.status_code}: {last.text[:200]}"
         else:
-            said = listeners(box.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])[1], CONTROL_PORT)
+            said = listeners(_sockets(box), CONTROL_PORT)
         raise TrialError(f"no answer to GET /health on the published port within {START_LIMIT:g} s; {said}") from None
     try:
         return Health.model_validate_json(reply.content if reply is not None else b"")
     except ValidationError as error:
         raise TrialError(f"GET /health answered something else: {error}") from error
+
+
+def _sockets(box: Box) -> str:
+    return box.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])[1]
+
+
+def _listens(box: Box, port: int, variable: str) -> None:
+    """Wait until a container that publishes nothing is ready to be asked from another one."""
+
+    def look() -> str:
+        if not box.running():
+            raise TrialError("the container ended before it answered")
+        return listeners(_sockets(box), port)
+
+    retry = retry_if_result(lambda said: said.startswith("nothing"))
+    try:
+        Retrying(stop=stop_after_delay(START_LIMIT), wait=wait_fixed(0.05), retry=retry)(look)
+    except RetryError:
+        raise TrialError(f"with {variable}={port}, nothing listens on port {port} inside after {START_LIMIT:g} s") from None
 
 
 def listeners(table: str, port: int) -> str:
