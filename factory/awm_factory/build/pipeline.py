@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import docker
 
 from awm_factory.build.report import BatchReport, Progress, Row, row
+from awm_factory.build.workshop import Workshop
 from awm_factory.bundle import Bundle
-from awm_factory.catalog import Catalog, ImageRecord
+from awm_factory.catalog import Catalog, Pushed, Record
 from awm_factory.certify import Options, certify, is_current
 from awm_factory.errors import AwmError
-from awm_factory.images.base import BaseImage
 from awm_factory.images.build import BuiltImage, build, discard, find, tag_verified
 from awm_factory.images.docker_client import reap, session_id
 from awm_factory.images.render import render
@@ -34,18 +33,6 @@ class Knobs:
     """Build whatever starts; its certificate, and so its labels, say what is wrong."""
     force: bool = False
     """Check and build again, even where nothing changed."""
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """What the steps need: the engine, the base image, the place where generated code runs, and the workspace."""
-
-    client: docker.DockerClient
-    base: BaseImage
-    sandbox: Sandbox
-    catalog: Catalog
-    images_dir: Path
-    log_dir: Path
 
 
 class CalledOffError(Exception):
@@ -93,8 +80,7 @@ def _build_one(env_id: str, shop: Workshop, knobs: Knobs, clock: "Clock") -> Row
         context = render(bundle, shop.base, shop.images_dir)
         built = None if knobs.force else find(shop.client, context)
     record = shop.catalog.record(env_id)
-    known = record.image_of(context.reference) if record is not None else None
-    if built is not None and known is not None and known.image_id == built.image_id:
+    if built is not None and record is not None and record.images.get(built.reference) == built.image_id:
         return row(env_id, "unchanged", certificate, reference=context.reference, seconds=clock.seconds)
     if built is None:
         with clock.stage("build"):
@@ -106,14 +92,27 @@ def _build_one(env_id: str, shop: Workshop, knobs: Knobs, clock: "Clock") -> Row
     except BaseException:
         discard(shop.client, built.image_id)
         raise
-    shop.catalog.record_image(env_id, _image_record(built, bundle, shop.base, report.checks))
+    pushed = record.pushed if record is not None and record.images.get(built.reference) == built.image_id else []
+    shop.catalog.write_record(env_id, _record(built, bundle, shop, report.checks, pushed))
     return row(env_id, "built", certificate, reference=context.reference, seconds=clock.seconds)
 
 
-def _image_record(built: BuiltImage, bundle: Bundle, base: BaseImage, checks: dict[str, str]) -> ImageRecord:
-    return ImageRecord(
-        reference=built.reference, image_id=built.image_id, base=base.reference, bundle_digest=bundle.digest(), checks=checks
+def _record(built: BuiltImage, bundle: Bundle, shop: Workshop, checks: dict[str, str], pushed: list[Pushed]) -> Record:
+    latest = f"{built.context.repository}:latest"
+    return Record(
+        bundle_digest=bundle.digest(),
+        base=shop.base.tag,
+        images={built.reference: built.image_id, latest: built.image_id},
+        pushed=pushed,
+        checks=dict(checks),
+        sizes=_sizes(shop.client, built.image_id, shop.base.image_id),
     )
+
+
+def _sizes(client: docker.DockerClient, image_id: str, base_id: str) -> dict[str, int]:
+    """Bytes of the image, and of what it adds to its base."""
+    image, base = (int(client.images.get(which).attrs["Size"]) for which in (image_id, base_id))
+    return {"image": image, "unique": image - base}
 
 
 def _stop_containers(client: docker.DockerClient) -> None:
