@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from docker.errors import DockerException, ImageNotFound
+from filelock import FileLock
 
 from awm_factory import resources
 from awm_factory.config import Config
@@ -47,8 +48,15 @@ class BaseImage:
 def ensure_base(engine: Engine, config: Config, say: Say = say_on_stderr) -> BaseImage:
     """The base image for the engine's chosen platform, built where the engine has none of the same inputs.
 
-    Raises EngineError where no OS image can be had, BuildError where fetching wheels or the build failed.
+    One at a time on a machine: a second process waits, and then finds what the first one built. Raises EngineError where no
+    OS image can be had, BuildError where fetching wheels or the build failed.
     """
+    config.cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(config.cache / "base.lock"):
+        return _ensure(engine, config, say)
+
+
+def _ensure(engine: Engine, config: Config, say: Say) -> BaseImage:
     system = ensure_os(engine, config, say)
     files = _files()
     reference = f"{REPOSITORY}:{_digest(files, system)[:16]}"

@@ -52,7 +52,7 @@ def ensure_os(engine: Engine, config: Config, say: Say = say_on_stderr) -> Pin:
     Without a pin: the hub's where it answers, else one made here; `config.base_os` forces either. Raises EngineError that
     says why neither can be had.
     """
-    pins = _read(config.os_lock)
+    pins = read(config.os_lock)
     recipe = os_debian.recipe(config)
     sources: dict[Kind, str] = {"hub": config.os_image, "debian": recipe.digest()}
     known: dict[Kind, Pin] = {
@@ -104,7 +104,8 @@ def _present(client: docker.DockerClient, reference: str) -> bool:
     return True
 
 
-def _read(path: Path) -> list[Pin]:
+def read(path: Path) -> list[Pin]:
+    """What is pinned, for every platform and kind; nothing where there is no lock yet."""
     try:
         return _Lock.model_validate_json(path.read_bytes()).pins
     except FileNotFoundError:
@@ -121,6 +122,7 @@ def _write(path: Path, pins: list[Pin]) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
+        Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)

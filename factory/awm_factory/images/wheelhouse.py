@@ -30,8 +30,8 @@ def lock(platform: str) -> Path:
 
 
 def packages(platform: str) -> dict[str, str]:
-    """Version by package name, as locked."""
-    return dict(_PIN.findall(lock(platform).read_text()))
+    """Version by name of what the image holds, as locked; pip installs it and stays out."""
+    return {name: version for name, version in _PIN.findall(lock(platform).read_text()) if name != "pip"}
 
 
 def ensure_wheelhouse(platform: str, cache: Path) -> Path:
