@@ -35,6 +35,9 @@ A broken *artifact* is never one of these: it is a `Problem` (see `problems.py`)
 from typing import ClassVar, Literal
 
 
+Retry = Literal["same", "changed", "never"]
+
+
 class AwmError(Exception):
     """Root of all errors that end a command. `exit_code` is the process's."""
 
@@ -97,7 +100,7 @@ class ModelError(AwmError):
     """`retry`: may the very same request work later (`same`), must it change (`changed`), or is it hopeless (`never`)?"""
 
     exit_code = 8
-    retry: ClassVar[Literal["same", "changed", "never"]] = "same"
+    retry: ClassVar[Retry] = "same"
     attempts: int = 1
     """Requests sent before giving up."""
     unmetered: int = 0
@@ -105,7 +108,7 @@ class ModelError(AwmError):
 
 
 class AnswerError(ModelError):
-    retry = "changed"
+    retry: ClassVar[Retry] = "changed"
 
 
 class Truncated(AnswerError):
@@ -113,7 +116,7 @@ class Truncated(AnswerError):
 
 
 class EmptyReply(AnswerError):
-    retry = "same"
+    retry: ClassVar[Retry] = "same"
 
 
 class Filtered(AnswerError):
@@ -134,7 +137,7 @@ class RateLimited(ModelError):
 
 
 class OutOfQuota(ModelError):
-    retry = "never"
+    retry: ClassVar[Retry] = "never"
 
 
 class ProviderError(ModelError):
@@ -157,11 +160,11 @@ class ConnectionLost(ModelError):
 class TimedOut(ModelError):
     """Never repeated by the client: the answer may be under way, and billed, although we stopped waiting."""
 
-    retry = "changed"
+    retry: ClassVar[Retry] = "changed"
 
 
 class RecordingMissing(ModelError):
-    retry = "never"
+    retry: ClassVar[Retry] = "never"
 
 
 class BudgetSpent(AwmError):
