@@ -1,0 +1,60 @@
+"""Commands about the machine: the engine, the base image, and what interrupted runs left behind."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from awm_factory.cli import settings
+from awm_factory.cli.output import StderrProgress, json_option, print_json, table
+
+
+@click.command(short_help="Find or start a Docker engine.")
+@json_option
+@click.pass_obj
+def engine(workspace: Path | None, as_json: bool) -> None:
+    """Find the Docker engine that answers; where none does, and we are root on Debian or Ubuntu, install and start one."""
+    from awm_factory.images.engine import ensure_engine
+
+    with StderrProgress() as progress:
+        found = ensure_engine(settings.load(workspace), progress.say)
+    facts = {"host": found.host, "version": found.version, "native": found.native, "platform": found.platform}
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(f"Docker engine {found.version} at {found.host}, images for {found.platform}")
+
+
+@click.command(short_help="Build the base image that environments share.")
+@json_option
+@click.pass_obj
+def base(workspace: Path | None, as_json: bool) -> None:
+    """Build the base image that all environment images share, where its inputs have changed."""
+    from awm_factory.images.base import ensure_base
+    from awm_factory.images.engine import ensure_engine
+
+    config = settings.load(workspace)
+    with StderrProgress() as progress:
+        image = ensure_base(ensure_engine(config, progress.say), config, progress.say)
+    if as_json:
+        print_json(asdict(image))
+    else:
+        click.echo(image.reference)
+
+
+@click.command(short_help="Remove what killed sessions left behind.")
+@click.option("--running", is_flag=True, help="Also those of sessions that are still at work.")
+@json_option
+@click.pass_obj
+def reap(workspace: Path | None, running: bool, as_json: bool) -> None:
+    """Remove containers and networks that sessions of awm-factory left behind when they were killed."""
+    from awm_factory.images import docker_client
+    from awm_factory.images.engine import ensure_engine
+
+    reaped = docker_client.reap(ensure_engine(settings.load(workspace)).client, running=running)
+    if as_json:
+        print_json(reaped)
+        return
+    table(
+        ["removed", "name"], [("container", name) for name in reaped.containers] + [("network", name) for name in reaped.networks]
+    )
