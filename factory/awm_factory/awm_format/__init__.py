@@ -3,6 +3,7 @@
 from awm_factory.awm_format.index import ARTIFACTS, VERIFIER_FILES, Progress
 from awm_factory.awm_format.reading import draft_bundle, read_run
 from awm_factory.awm_format.records import AwmRecordSet, BrokenScenario
+from awm_factory.awm_format.source import came_from
 from awm_factory.awm_format.writing import ExportRow, write_run
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "BrokenScenario",
     "ExportRow",
     "Progress",
+    "came_from",
     "draft_bundle",
     "read_run",
     "write_run",

@@ -30,9 +30,12 @@ def assemble(env: str, group: Group, read: Callable[[Spot], dict[str, JsonValue]
     findings = _Findings(env)
     findings.problems += group.problems
     for name in REQUIRED:
-        if name not in group.spots:
+        if name not in group.spots and not group.problems:
             findings.add(
-                "error", env, f"{name}.jsonl holds no record of it.", "Finish its generation, or take its other records out."
+                "error",
+                env,
+                f"There is no record of it in {name}.jsonl.",
+                "Finish its generation, or take its other records out.",
             )
     for name in ARTIFACTS:
         if len(places := group.spots.get(name, [])) > 1:

@@ -69,25 +69,20 @@ def _db_path(bundle: Bundle) -> str:
 
 
 def _schema_tables(statements: Iterable[str]) -> list[JsonValue]:
-    """Each table with its indexes and triggers; what belongs to no table (a view) goes with the table before it."""
-    ddl: dict[str, str] = {}
-    following: dict[str, list[JsonValue]] = {}
-    before: list[str] = []
-    last = None
+    """Each table with its indexes and triggers; what belongs to no table (a view) goes with the table before it.
+
+    What stands before the first table, a PRAGMA say, has an entry of its own without a name.
+    """
+    tables: dict[str, list[JsonValue]] = {}
+    last = ""
     for statement in statements:
-        sql = terminate(statement) if finished(statement) else statement
-        table = _name(_TABLE, statement)
-        if table is not None and table not in ddl:
-            ddl[table] = "\n".join([*before, sql])
-            following[table], before, last = [], [], table
-        elif last is None:
-            before.append(sql)
-        else:
-            owner = _name(_ON_TABLE, statement)
-            following[owner if owner in following else last].append(sql)
-    if before:
-        return [{"name": "", "ddl": "\n".join(before), "indexes": []}]
-    return [{"name": table, "ddl": sql, "indexes": following[table]} for table, sql in ddl.items()]
+        created = _name(_TABLE, statement)
+        owner = _name(_ON_TABLE, statement)
+        if created is not None and created not in tables:
+            last = created
+        table = owner if owner in tables else last
+        tables.setdefault(table, []).append(terminate(statement) if finished(statement) else statement)
+    return [{"name": table, "ddl": first, "indexes": rest} for table, (first, *rest) in tables.items()]
 
 
 def _data_tables(statements: Iterable[str]) -> list[JsonValue]:

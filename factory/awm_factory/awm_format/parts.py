@@ -101,12 +101,12 @@ def data_statements(record: JsonValue) -> list[Statement]:
 
 
 def app_code(record: JsonValue) -> str:
-    return encodable(_validate(_EnvsRecord, record).full_code, "full_code")
+    return encodable(_validate(_EnvsRecord, record).full_code, "`full_code`")
 
 
 def description(record: JsonValue) -> str:
     text = _validate(_ScenarioRecord, record).description or ""
-    return encodable(text, "description")
+    return encodable(text, "`description`")
 
 
 def api_spec(record: JsonValue) -> JsonValue:
@@ -126,9 +126,9 @@ def tasks(record: JsonValue) -> tuple[list[Task], list[int]]:
         if not isinstance(text, str) or not text.strip():
             empty.append(position)
         elif task_id < 0 or any(task.task_id == task_id for task in found):
-            raise FormatError(f"tasks[{position}] has the index {task_id}, which another task has or no task can have")
+            raise FormatError(f"`tasks[{position}]` has the index {task_id}, which another task has or no task can have")
         else:
-            found.append(Task(task_id=task_id, instruction=encodable(text, f"tasks[{position}]")))
+            found.append(Task(task_id=task_id, instruction=encodable(text, f"`tasks[{position}]`")))
     return found, empty
 
 
@@ -139,7 +139,7 @@ def verifier(record: JsonValue, file: str) -> Verifier:
     return Verifier(
         task_id=parsed.task_idx,
         instruction=parsed.task,
-        code=encodable(code, "verification.code") if code and code.strip() else None,
+        code=encodable(code, "`verification.code`") if code and code.strip() else None,
         mode=mode or ("code" if file.endswith("pure_code") else "sql"),
         defined=mode is not None,
     )
@@ -172,7 +172,9 @@ def _numbered(statements: list[tuple[str, str]]) -> list[Statement]:
     for table, sql in statements:
         index = counts.setdefault(table, 0)
         counts[table] += 1
-        numbered.append(Statement(sql=encodable(sql, f"{table}[{index}]"), table=encodable(table, "a table's name"), index=index))
+        numbered.append(
+            Statement(sql=encodable(sql, f"statement {index} of {table}"), table=encodable(table, "a table's name"), index=index)
+        )
     return numbered
 
 

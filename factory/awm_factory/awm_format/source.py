@@ -8,6 +8,7 @@ import hashlib
 import json
 from typing import Any
 
+from awm_factory.awm_format.records import AwmRecordSet
 from awm_factory.bundle import Bundle
 
 DIGESTS = "digests"
@@ -38,3 +39,8 @@ def imported_digests(bundle: Bundle) -> dict[str, str]:
     """As noted by the import; empty for a bundle that was never imported."""
     noted = bundle.source.get(DIGESTS)
     return {name: value for name, value in noted.items() if isinstance(value, str)} if isinstance(noted, dict) else {}
+
+
+def came_from(bundle: Bundle, records: AwmRecordSet) -> bool:
+    """True if these are the very records the bundle was imported from, none more and none less."""
+    return {name: record for name, record in bundle.source.items() if name != DIGESTS} == records.source

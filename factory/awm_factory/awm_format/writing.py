@@ -97,7 +97,7 @@ def _verifier_records(
             part = _part(record, file)
             if part is None or then.get(part) == now.get(part):
                 yield file, record
-    for task_id, mode in bundle.verifiers:
+    for task_id, mode in sorted(bundle.verifiers):
         part = verifier_part(task_id, mode)
         if then.get(part) != now[part]:
             derived.append(part)
