@@ -24,7 +24,7 @@ def _platform(value: object) -> object:
     if not isinstance(value, str):
         return value
     machine = value.strip().lower().removeprefix("linux/").removesuffix("/v8")
-    return "linux/" + {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    return {"x86_64": "linux/amd64", "amd64": "linux/amd64", "aarch64": "linux/arm64", "arm64": "linux/arm64"}.get(machine, value)
 
 
 Platform = Annotated[Literal["linux/amd64", "linux/arm64"], BeforeValidator(_platform)]
@@ -86,7 +86,7 @@ class Config(BaseModel):
             first = error.errors()[0]
             name = str(first["loc"][0])
             raise ConfigError(
-                f"{name} (environment variable {PREFIX}{name.upper()}) is {first['input']!r}: {first['msg']}; correct or unset it"
+                f"{name} (environment variable {PREFIX}{name.upper()}) is {values[name]!r}: {first['msg']}; correct or unset it"
             ) from error
 
 

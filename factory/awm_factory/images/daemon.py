@@ -22,6 +22,8 @@ START_TIMEOUT: Final = 90
 
 _LOG: Final = Path("/var/log/awm-factory-dockerd.log")
 _LOCK: Final = Path("/run/awm-factory-engine.lock")
+_SYSTEMD: Final = Path("/run/systemd/system")
+"""There exactly where systemd is the init system (sd_booted(3))."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where system programs are; a shell that became root by `su` may miss the sbin folders."""
 
@@ -69,7 +71,7 @@ def start(probe: Callable[[], T | None], say: Callable[[str], None]) -> T:
     """
     if program("dockerd") is None:
         apt_install(["docker.io"], "no Docker engine on this machine", say)
-    if Path("/run/systemd/system").is_dir():
+    if _SYSTEMD.is_dir():
         say("no Docker engine answers: starting the docker service")
         done = subprocess.run(["systemctl", "start", "docker"], capture_output=True, text=True)
         if done.returncode:
