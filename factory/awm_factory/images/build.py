@@ -7,7 +7,8 @@ be skipped without looking further.
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from requests.exceptions import RequestException
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from awm_factory.errors import BuildError, EngineError
 from awm_factory.images.context import Context, tar
@@ -22,6 +24,7 @@ from awm_factory.images.stream import Log, follow, masks
 
 TIMEOUT: Final = 600
 """Seconds the engine may stay silent within one build."""
+UNDO_LIMIT: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -64,14 +67,18 @@ def tag_verified(client: docker.DockerClient, built: BuiltImage) -> None:
             ) from error
 
 
-def discard(client: docker.DockerClient, image_id: str) -> None:
-    """Remove an image that bears no tag; one that has a tag, children or a container is left alone."""
+def discard(client: docker.DockerClient, image_id: str) -> bool:
+    """Remove an image that bears no tag. False where it stays because something uses it: a tag, a child, a container."""
     try:
-        if not client.images.get(image_id).tags:
-            client.api.remove_image(image_id)
+        if client.images.get(image_id).tags:
+            return False
+        client.api.remove_image(image_id)
     except APIError as error:
-        if error.status_code not in {404, 409}:
+        if error.status_code == 409:
+            return False
+        if error.status_code != 404:
             raise EngineError(f"the engine would not remove the image {image_id}: {error}; see `docker images --all`") from error
+    return True
 
 
 def image_id_of(client: docker.DockerClient, reference: str) -> str | None:
@@ -93,6 +100,7 @@ def run_build(
     arguments = dict(build_args or {})
     log = Log(log_path, masks(arguments))
     steps = _Steps()
+    stream: Generator[Any, None, None] | None = None
     try:
         stream = client.api.build(
             fileobj=io.BytesIO(archive),
@@ -109,7 +117,11 @@ def run_build(
         log.write(str(error))
         _undo(client, steps)
         raise BuildError(_failure(what, "the engine broke the build off", log)) from error
-    except BaseException:
+    except BaseException as error:
+        if stream is not None:
+            stream.close()
+        # Frames that the interrupt passed through hold the connection; the engine stops building when it is closed.
+        traceback.clear_frames(error.__traceback__)
         _undo(client, steps)
         log_path.unlink(missing_ok=True)
         raise
@@ -136,7 +148,7 @@ class _Steps:
         self.made: str | None = None
         self._cached = False
 
-    def watch(self, stream: Iterator[Any]) -> Iterator[Any]:
+    def watch(self, stream: Iterable[Any]) -> Iterator[Any]:
         for entry in stream:
             text = entry.get("stream", "") if isinstance(entry, dict) else ""
             if text.startswith("Step "):
@@ -149,5 +161,11 @@ class _Steps:
 
 
 def _undo(client: docker.DockerClient, steps: _Steps) -> None:
-    if steps.made is not None:
-        discard(client, steps.made)
+    """The engine may be busy with the image still, for as long as it needs to see that nobody listens any more."""
+    if (made := steps.made) is not None:
+        Retrying(
+            stop=stop_after_delay(UNDO_LIMIT),
+            wait=wait_fixed(0.1),
+            retry=retry_if_result(lambda gone: not gone),
+            retry_error_callback=lambda _: None,
+        )(discard, client, made)
