@@ -108,6 +108,14 @@ def test_what_a_failed_build_made_is_removed_and_the_base_is_not(context: Contex
         assert engine.asked("DELETE", "/images/") == ["/images/dddddddddddd"]
 
 
+def test_a_build_that_fails_before_it_made_anything_removes_nothing(context: Context, tmp_path: Path) -> None:
+    stream = [*FAILED[:2], {"error": "no space left on device"}]
+    with standin_engine(images={BASE: "sha256:" + "a" * 64}, untagged={"aaaaaaaaaaaa"}, build_stream=stream) as engine:
+        with pytest.raises(BuildError, match="no space left"):
+            build(engine.client, context, BASE, tmp_path / "logs")
+        assert not engine.asked("DELETE", "/images/")
+
+
 def test_nothing_is_built_on_a_base_that_would_be_looked_for_on_a_hub(context: Context, tmp_path: Path) -> None:
     with standin_engine(build_stream=BUILT) as engine:
         with pytest.raises(BuildError, match="awm-factory base"):

@@ -252,6 +252,11 @@ def test_every_command_and_option_explains_itself() -> None:
                 assert getattr(parameter, "help", None), f"{name} {parameter.opts}"
 
 
+def test_square_brackets_in_a_cell_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["scenario"], [["Mugs [bold]and[/bold] plates"]])
+    assert "Mugs [bold]and[/bold] plates" in capsys.readouterr().out
+
+
 def test_progress_on_a_terminal_shows_a_bar_and_removes_what_is_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ class Context:
     env_id: str
     directory: Path
     digest: str
-    """SHA-256 hex of the rendered files (Dockerfile among them) and the base image's tag."""
+    """SHA-256 hex of the rendered files: the Dockerfile among them, which names the base image by its content tag."""
 
     @property
     def tag(self) -> str:
@@ -28,8 +28,8 @@ class Context:
         return f"{self.repository}:{self.tag}"
 
 
-def digest(files: dict[str, bytes], base: str) -> str:
-    total = hashlib.sha256(f"base\0{base}\0".encode())
+def digest(files: dict[str, bytes]) -> str:
+    total = hashlib.sha256()
     for name in sorted(files):
         total.update(f"{name}\0{len(files[name])}\0".encode())
         total.update(files[name])

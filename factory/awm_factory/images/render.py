@@ -33,7 +33,7 @@ def render(bundle: Bundle, base: BaseImage, images_dir: Path) -> Context:
     directory = images_dir / bundle.env_id
     if not directory.is_dir() or read_files(directory) != files:
         _replace(directory, files)
-    return Context(env_id=bundle.env_id, directory=directory, digest=digest(files, base.reference))
+    return Context(env_id=bundle.env_id, directory=directory, digest=digest(files))
 
 
 def rendered(bundle: Bundle, base: BaseImage) -> dict[str, bytes]:
