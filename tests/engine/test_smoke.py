@@ -83,6 +83,7 @@ def test_an_image_that_keeps_its_promises_passes_every_check(
         ("exits", "healthy", "ended before it answered"),
         ("loopback", "healthy", "listens on 127.0.0.1 only"),
         ("extra_tool", "tools", "not in the manifest: drop_notes"),
+        ("odd_name", "tools", "model providers refuse größe messen"),
         ("host_check", "Host headers", "answered 421"),
         ("rewards_nothing", "untouched episodes", "task 0 rewards an untouched episode"),
         ("verifier_breaks", "untouched episodes", "KeyError: 'notes'"),

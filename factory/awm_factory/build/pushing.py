@@ -58,6 +58,7 @@ def _push_one(env_id: str, catalog: Catalog, client: docker.DockerClient, prefix
     tags = tuple(dict.fromkeys([built.rpartition(":")[2], "latest", *([tag] if tag else [])]))
     pushed = push(client, built, prefix, tags, log_dir)
     entry = Pushed(reference=pushed.reference, digest=pushed.digest)
-    others = [other for other in record.pushed if other != entry]
+    repository = pushed.reference.partition("@")[0]
+    others = [other for other in record.pushed if other.reference.partition("@")[0] != repository]
     catalog.write_record(env_id, record.model_copy(update={"pushed": [*others, entry]}))
     return PushRow(env_id, pushed.reference, pushed.tags)

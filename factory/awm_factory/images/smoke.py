@@ -6,6 +6,7 @@ without a way out, with its ports moved, asked from a second container: tools on
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ except OSError as e:
     print(e.errno, e)
 """
 """Connects to an address of RFC 5737: errno 101 (ENETUNREACH) at once where there is no route out."""
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -216,8 +218,10 @@ def _same_tools(bundle: Bundle, listed: list[str], where: str) -> None:
     differences = [f"{what}: {', '.join(sorted(names))}" for what, names in named.items() if names]
     if len(listed) != len(seen):
         differences.append("one name is listed twice")
+    if refused := sorted(name for name in seen if not TOOL_NAME.match(name)):
+        differences.append(f"model providers refuse {', '.join(refused)}: a name is 1 to 64 of A-Z a-z 0-9 _ -")
     if differences:
-        raise TrialError(f"tools/list {where} differs from the manifest; {'; '.join(differences)}")
+        raise TrialError(f"tools/list {where} is not as it should be; {'; '.join(differences)}")
 
 
 def _own_check(client: docker.DockerClient, box: Box) -> str:

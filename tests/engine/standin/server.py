@@ -44,6 +44,8 @@ async def list_tools() -> list[types.Tool]:
     names = {"add_note": body, "list_notes": {"type": "object", "properties": {}}}
     if FAULT == "extra_tool":
         names["drop_notes"] = {"type": "object", "properties": {}}
+    if FAULT == "odd_name":
+        names["größe messen"] = {"type": "object", "properties": {}}
     return [types.Tool(name=name, inputSchema=schema) for name, schema in names.items()]
 
 
