@@ -188,6 +188,11 @@ def test_what_makes_no_sense_is_refused_with_exit_code_2(arguments: list[str], b
     assert batch["asked"] is None
 
 
+def test_a_workspace_without_environments_says_where_some_come_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--workspace", str(tmp_path), "check"]) == 2
+    assert "awm-factory import" in capsys.readouterr().err
+
+
 def test_a_broken_folder_is_a_row_of_the_list(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list"]) == 0
     out, err = capsys.readouterr()

@@ -39,8 +39,10 @@ for command in (import_, export, check, build, list_, render, smoke, push, engin
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Every error ends here, as one message and its exit code. SIGTERM is cleaned up after like Ctrl-C."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    """Every error ends here, as one message and its exit code. SIGTERM and a closed terminal are cleaned up after like Ctrl-C."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if number := getattr(signal, name, None):
+            signal.signal(number, _as_interrupt)
     sys.exit(run(arguments))
 
 

@@ -27,6 +27,8 @@ def chosen(names: Sequence[str], catalog: "Catalog") -> list[str]:
     from awm_factory.ids import env_id, is_env_id
 
     known = catalog.env_ids()
+    if not known:
+        raise UsageError(f"{catalog.registry} holds no environments; `awm-factory import RUN_DIR` brings some in")
     if not names:
         return known
     wanted = list(dict.fromkeys(name if is_env_id(name) else env_id(name) for name in names))

@@ -7,10 +7,8 @@ interrupted inside a call to the engine, and `awm-factory reap` finds what a kil
 import os
 import secrets
 import socket
-from collections.abc import Iterable
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import docker
 from docker.errors import APIError, DockerException, NotFound
@@ -82,12 +80,3 @@ def alive(owner: str) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def wind_down(client: docker.DockerClient, futures: Iterable[Future[Any]], owner: str = _SESSION) -> None:
-    """End what threads are busy with after an interrupt: their containers go, so their calls fail, until all have ended."""
-    pending = set(futures)
-    while pending:
-        reap(client, owner)
-        pending = wait(pending, timeout=0.2).not_done
-    reap(client, owner)

@@ -91,6 +91,8 @@ def boxed(
 ) -> Iterator[Box]:
     """A hardened container: on the default network with both ports published on loopback, or on `network` with none."""
     spec = DockerContainer(image_id, env=environment or {})
+    # A user's prefix for images from a hub is not for ours.
+    spec.image = image_id
     options: dict[str, Any] = {
         "read_only": True,
         "cap_drop": ["ALL"],
