@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from awm_factory.errors import BundleError
+from awm_factory.ids import env_id
 from awm_factory.images.base import BaseImage
-from awm_factory.images.context import read_files
+from awm_factory.images.context import Context, read_files
 from awm_factory.images.render import quoted, render
 from bee_yard import certified
 
@@ -129,3 +130,13 @@ def test_a_certificate_of_an_earlier_bundle_lets_nothing_ship(tmp_path: Path) ->
 
 def test_a_name_from_a_model_stays_one_word_of_the_dockerfile() -> None:
     assert quoted('Mugs "R" Us\nRUN $(id) \\ \ud83d') == '"Mugs \\"R\\" Us RUN \\$(id) \\\\ ?"'
+
+
+@pytest.mark.parametrize(
+    "name", ["Coffee/Tea", "Coffee Tea", "茶屋", "$(touch x)", "-dash", "UPPER lower", "y" * 200, "dots..and__more", "A & B"]
+)
+def test_every_scenario_name_gives_an_image_reference_that_registries_accept(name: str) -> None:
+    component = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+    reference = Context(env_id=env_id(name), directory=Path(), digest="0123456789abcdef" * 4).reference
+    assert re.fullmatch(rf"awm/{component}:[0-9a-f]{{16}}", reference)
+    assert len(reference) < 128
