@@ -162,11 +162,20 @@ class AppRequest(Wire):
     source: EnvironmentSource
 
 
+class ToolMending(Wire):
+    """A difference between a tool as it is served and what fastapi-mcp makes of the same endpoint."""
+
+    tool: str
+    kind: Literal["omitted", "renamed", "null_allowed", "schema_repaired"]
+    why: str
+
+
 class AppReply(Wire):
     op: Literal["app"] = "app"
     tools: list[Tool]
     """Tools that can be served, in the order of the app's routes; empty where the app does not start."""
     findings: list[Finding]
+    mendings: list[ToolMending] = []
 
 
 # --- checks: verifiers and calls ------------------------------------------------------------------------------------

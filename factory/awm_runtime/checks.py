@@ -1,0 +1,213 @@
+"""The checks protocol (see `contract`): `python -m awm_runtime.checks` in the sandbox, one JSON object a line each way.
+
+Each check runs in a forked child, so that one that crashes, hangs or eats memory is a CheckFailed and the next goes on in a
+process that has all its imports done. Inside it, environment code and verifiers run confined.
+"""
+
+import asyncio
+import base64
+import gc
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO, Final
+
+from jsonpath import JSONPathMatch, finditer
+from pydantic import TypeAdapter, ValidationError
+
+from awm_runtime import check_app, children, clock, confine, dump, environment, seed, verify
+from awm_runtime.children import ChildFailed
+from awm_runtime.contract import (
+    AppReply,
+    AppRequest,
+    CallsReply,
+    CallsRequest,
+    CheckEnvelope,
+    CheckFailed,
+    CheckReply,
+    LoadReply,
+    LoadRequest,
+    Playthrough,
+    ReplyEnvelope,
+    ToolCall,
+    ToolResult,
+    VerifyReply,
+    VerifyRequest,
+)
+from awm_runtime.environment import Environment
+from awm_runtime.settings import Settings
+
+_REFERENCE: Final = re.compile(r"\{\{\s*calls\[(\d+)\]\s*(.*?)\s*\}\}")
+_REPLY: Final[TypeAdapter[CheckReply]] = TypeAdapter(CheckReply)
+_ENOUGH: Final = 3600.0
+
+
+def answer(envelope: CheckEnvelope, memory: int) -> CheckReply:
+    """Carry out one check. What its child does wrong is in the reply."""
+    request = envelope.request
+
+    def carry_out() -> bytes:
+        return _carry_out(request, memory).model_dump_json().encode()
+
+    try:
+        return _REPLY.validate_json(children.run(carry_out, envelope.time_limit))
+    except ChildFailed as failure:
+        return CheckFailed(reason=failure.reason, message=str(failure))
+    except ValidationError as error:
+        return CheckFailed(reason="crashed", message=f"its reply is broken: {error.errors()[0]['msg']}")
+
+
+def _carry_out(request: Any, memory: int) -> CheckReply:
+    """Runs in the child of one check."""
+    match request:
+        case LoadRequest():
+            return _load(request, memory)
+        case AppRequest():
+            return _app(request, memory)
+        case VerifyRequest():
+            return _verify(request)
+        case CallsRequest():
+            return _calls(request, memory)
+    raise AssertionError(request)
+
+
+def _confine(memory: int) -> None:
+    os.environ.clear()
+    environment.prepare_process()
+    confine.confine(confine.python_paths(), confine.Limits(memory=memory), may_fork=False)
+
+
+def _load(request: LoadRequest, memory: int) -> LoadReply:
+    os.environ.clear()
+    clock.install()
+    confine.confine(confine.python_paths(), confine.Limits(memory=memory), may_fork=False)
+    return seed.load(request)
+
+
+def _app(request: AppRequest, memory: int) -> AppReply:
+    _confine(memory)
+    return check_app.check(request.source, base64.b64decode(request.source.db))
+
+
+def _verify(request: VerifyRequest) -> VerifyReply:
+    initial, final = base64.b64decode(request.initial_db), base64.b64decode(request.final_db)
+    now = clock.parse_world_time(request.world_time)
+    return VerifyReply(verdicts=[verify.verify(source, initial, final, request.final_answer, now) for source in request.verifiers])
+
+
+def _calls(request: CallsRequest, memory: int) -> CallsReply:
+    """Stays outside the confinement itself: the environment plays in one child, each verifier judges in another."""
+
+    def play() -> bytes:
+        _confine(memory)
+        source = request.source
+        return asyncio.run(_play(Environment(source.app_code, base64.b64decode(source.db), source.world_time), request))
+
+    runs: list[Playthrough] = []
+    now = clock.parse_world_time(request.source.world_time) + len(request.calls)
+    for _ in range(request.repeat):
+        played = json.loads(children.run(play, _ENOUGH))
+        initial, final = base64.b64decode(played["initial"]), base64.b64decode(played["db"])
+        results = [ToolResult.model_validate(result) for result in played["results"]]
+        faults = sum(result.kind in ("internal", "timeout", "crashed") for result in results)
+        verdicts = [
+            verify.verify(source, initial, final, request.final_answer, now).model_copy(update={"internal_errors": faults})
+            for source in request.verifiers
+        ]
+        runs.append(Playthrough(results=results, verdicts=verdicts, db=played["db"], dump_sha256=played["dump_sha256"]))
+    return CallsReply(runs=runs)
+
+
+async def _play(env: Environment, request: CallsRequest) -> bytes:
+    """Runs in the environment's child."""
+    slot, state = env.new_slot(), None
+    results: list[ToolResult] = []
+    for step, call in enumerate(request.calls, 1):
+        try:
+            arguments = _filled_in(call, results)
+        except LookupError as error:
+            content = {"error": {"kind": "invalid_arguments", "message": str(error)}}
+            results.append(ToolResult(is_error=True, kind="invalid_arguments", status=None, content=content))
+            continue
+        played = await env.play(slot, state, call.tool, arguments, request.seed, step)
+        state = played.content or state
+        results.append(played.outcome.result())
+    final = state or env.seed
+    reply = {
+        "results": [result.model_dump(mode="json") for result in results],
+        "initial": base64.b64encode(env.seed).decode(),
+        "db": base64.b64encode(final).decode(),
+        "dump_sha256": dump.digest(dump.open_bytes(final)),
+    }
+    return json.dumps(reply).encode()
+
+
+def _filled_in(call: ToolCall, results: list[ToolResult]) -> Any:
+    return _fill(call.arguments, results)
+
+
+def _fill(value: Any, results: list[ToolResult]) -> Any:
+    if isinstance(value, dict):
+        return {key: _fill(item, results) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, results) for item in value]
+    if not isinstance(value, str):
+        return value
+    if whole := _REFERENCE.fullmatch(value):
+        return _earlier(whole, results)
+    return _REFERENCE.sub(lambda match: str(_earlier(match, results)), value)
+
+
+def _earlier(match: "re.Match[str]", results: list[ToolResult]) -> Any:
+    """The value that `{{calls[0].items[2].id}}` stands for. Raises LookupError."""
+    index, path = int(match[1]), match[2]
+    if index >= len(results):
+        raise LookupError(f"{match[0]} speaks of call {index}, but only {len(results)} came before")
+    found: list[JSONPathMatch] = list(finditer("$" + path, results[index].content))  # type: ignore[arg-type]
+    if not found:
+        raise LookupError(f"{match[0]} finds nothing in the result of call {index}")
+    return found[0].obj
+
+
+def serve(lines: BinaryIO, write: Callable[[bytes], None], memory: int) -> None:
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            envelope = CheckEnvelope.model_validate_json(line)
+        except ValidationError as error:
+            reply = ReplyEnvelope(id=_id(line), reply=CheckFailed(reason="bad_request", message=str(error)[:2000]))
+        else:
+            reply = ReplyEnvelope(id=envelope.id, reply=answer(envelope, memory))
+        write(reply.model_dump_json().encode() + b"\n")
+
+
+def _id(line: bytes) -> int:
+    try:
+        return int(json.loads(line)["id"])
+    except (ValueError, TypeError, LookupError):
+        return -1
+
+
+def main() -> None:
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets of strings must not differ from run to run; Python takes this setting at its start only.
+        os.execve(sys.executable, [sys.executable, "-m", "awm_runtime.checks"], {**os.environ, "PYTHONHASHSEED": "0"})
+    settings = Settings.read()
+    output = os.dup(1)
+    os.dup2(2, 1)  # whatever prints, generated code above all, must not write into the protocol
+    gc.collect()
+    gc.freeze()
+
+    def write(data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(output, view) :]
+
+    serve(sys.stdin.buffer, write, settings.check_memory)
+
+
+if __name__ == "__main__":
+    main()

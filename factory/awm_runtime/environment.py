@@ -1,0 +1,118 @@
+"""An environment ready to be played in this process: its code imported once, its tools derived, its seeded database kept.
+
+What the import itself changes in the database (`create_all` of a table that the seed lacks, rows of a start-up handler) belongs
+to the seed from then on: every episode starts from `seed`.
+"""
+
+import gc
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any, Final
+
+from awm_runtime import binding, calling, clock, dump, faults, loading, tools
+from awm_runtime.binding import Slot
+from awm_runtime.calling import Caller, Outcome
+from awm_runtime.faults import Fault
+from awm_runtime.tools import Derived
+
+STEP_SECONDS: Final = 1
+"""How far the world's clock moves a call."""
+
+GROWTH: Final = 64 << 20
+"""Bytes that a database may grow beyond its seed."""
+
+_PAGE: Final = 4096
+
+
+def prepare_process() -> None:
+    """Once, before any environment code: its clock, its chance and its databases are ours."""
+    sys.setrecursionlimit(3000)
+    clock.install()
+    binding.install()
+
+
+@dataclass(frozen=True)
+class Played:
+    outcome: Outcome
+    content: bytes | None
+    """The database after the call where it changed something, else None."""
+    leaked: bool
+
+
+class Environment:
+    def __init__(self, code: str, seed: bytes, world_time: str) -> None:
+        """Import and derive. Raises loading.LoadFailed. The process was prepared."""
+        self.start = clock.parse_world_time(world_time)
+        self.max_pages = (len(seed) + GROWTH) // _PAGE
+        slot = Slot(self.max_pages)
+        binding.bound.slot = slot
+        slot.load_bytes(seed)
+        with clock.world(self.start):
+            self.loaded = loading.load(code)
+            self.derived: Derived = tools.derive(self.loaded.app)
+        self.holds_connection = slot.clean()
+        self.threads = threading.active_count()
+        self.seed = slot.content() if slot.version() else seed
+        self.seed_connection = dump.open_bytes(self.seed)
+        self.callers: dict[str, Caller] = {s.tool.name: Caller(self.loaded.app, s) for s in self.derived.tools}
+        self.slot = slot
+
+    def new_slot(self) -> Slot:
+        slot = Slot(self.max_pages)
+        slot.load(self.seed_connection)
+        return slot
+
+    def freeze(self) -> None:
+        """Before forking: what is here now is never collected, so its pages stay shared."""
+        gc.collect()
+        gc.freeze()
+
+    async def play(self, slot: Slot, before: bytes | None, tool: str, arguments: Any, seed: int, step: int) -> Played:
+        """One call in a slot that holds `before` (None: the seed). A call that fails leaves the slot as it was.
+
+        Raises SlotBroken where the slot can't be used again; the episode's last good state is then `before` as ever.
+        """
+        caller = self.callers.get(tool)
+        if caller is None:
+            return Played(calling.failed(Fault("format_error", f"unknown tool: {tool}")), None, False)
+        if not isinstance(arguments, dict):
+            return Played(calling.failed(Fault("format_error", "the arguments are no JSON object")), None, False)
+        if (fault := caller.refuse(arguments)) is not None:
+            return Played(calling.failed(fault), None, False)
+        binding.bound.slot = slot
+        version = slot.version()
+        error: BaseException | None = None
+        clock.enter(self.start + step * STEP_SECONDS, seed, step)
+        try:
+            outcome = await caller(arguments)
+        except BaseException as raised:  # the boundary to environment code: it may raise anything, SystemExit too
+            error = raised
+        finally:
+            clock.leave()
+            leaked = slot.clean()
+        if error is not None:
+            outcome = self._explain(slot, before, error, version)
+            error = None
+        if slot.version() == version:
+            slot.check_unlocked()
+            return Played(outcome, None, leaked)
+        if outcome.is_error:
+            self._restore(slot, before)
+            return Played(outcome, None, leaked)
+        return Played(outcome, slot.content(), leaked)
+
+    def _explain(self, slot: Slot, before: bytes | None, error: BaseException, version: int) -> Outcome:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        if slot.version() != version:
+            self._restore(slot, before)
+        return calling.failed(faults.from_exception(error, slot.anchor))
+
+    def _restore(self, slot: Slot, before: bytes | None) -> None:
+        if before is None:
+            slot.load(self.seed_connection)
+        else:
+            slot.load_bytes(before)
+
+
