@@ -34,7 +34,6 @@ A broken *artifact* is never one of these: it is a `Problem` (see `problems.py`)
 
 from typing import ClassVar, Literal
 
-
 Retry = Literal["same", "changed", "never"]
 
 

@@ -240,7 +240,7 @@ def _defines(code: str, name: str | None) -> bool:
 
 
 def _syntax_error(code: str) -> str | None:
-    """What ruff's parser says, or None. It is a process of its own, so an answer that overflows the parser's stack ends only that."""
+    """What ruff's parser says, or None. It is a process of its own: an answer that overflows its stack ends nothing else."""
     flags = ["--isolated", "--no-cache", "--quiet", "--select", "E9", "--target-version", _PYTHON, "--output-format", "json"]
     command = [find_ruff_bin(), "check", *flags, "--stdin-filename", "answer.py", "-"]
     done = subprocess.run(command, input=code.encode("utf-8", "replace"), capture_output=True, timeout=60, check=False)

@@ -58,7 +58,7 @@ def test_the_block_that_defines_the_name_asked_for_is_taken() -> None:
     ("answer", "error", "cause"),
     [
         ("Of course! I would do it so.", Malformed, "no code block"),
-        ("x = " + "-" * 300_000 + "1", Malformed, "too deep"),
+        ("x = " + "-" * 100_000 + "1", Malformed, "too deep"),
         ("Done", Malformed, "imports, defines and assigns nothing"),
         ("", Malformed, "no code block"),
         ("First:\n```bash\nls\n```\nthen\n```json\n{}\n```", Malformed, r"prose and 2 fenced blocks \(bash, json\)"),
