@@ -1,0 +1,37 @@
+"""Stage *tasks*: ten sentences of a user, each solvable for itself."""
+
+from awm_factory.llm.answers import json_answer
+from awm_factory.llm.protocol import Message
+from awm_factory.problems import Problem
+from awm_factory.synthesis.artifacts import TaskList, validated
+from awm_factory.synthesis.checks import tasks as rules
+from awm_factory.synthesis.draft import Draft
+from awm_factory.synthesis.stages.common import ask, fenced_json
+from awm_factory.synthesis.workbench import Workbench
+
+
+class TasksStage:
+    name = "tasks"
+    item = ""
+    what = "list of tasks"
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._count = workbench.settings.tasks
+
+    def prompt(self, draft: Draft) -> tuple[Message, ...]:
+        return ask("tasks", draft, count=self._count)
+
+    def parse(self, reply: str) -> TaskList:
+        return validated(TaskList, json_answer(reply), "task list")
+
+    def check(self, artifact: TaskList, draft: Draft) -> list[Problem]:
+        return rules.check(artifact.tasks, self._count)
+
+    def apply(self, artifact: TaskList, draft: Draft) -> Draft:
+        return draft.with_(tasks=tuple(artifact.tasks))
+
+    def existing(self, draft: Draft) -> TaskList | None:
+        return TaskList(tasks=list(draft.tasks)) if draft.tasks else None
+
+    def show(self, artifact: TaskList) -> str:
+        return fenced_json(artifact.model_dump(mode="json"))

@@ -1,0 +1,151 @@
+"""Where checks are carried out: the sandbox, and what it said lately about the same database and app.
+
+Ten tasks of one environment are checked side by side and all need its seeded database; it is made once. Only few are
+kept, because a thousand environments in flight would otherwise hold a thousand databases.
+"""
+
+import base64
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TypeVar
+
+from awm_factory.certify import Options
+from awm_factory.certify.run import APP_LIMIT
+from awm_factory.certify.statements import numbered
+from awm_factory.sandbox.pool import Sandbox, expect
+from awm_factory.synthesis.draft import Draft
+from awm_factory.synthesis.settings import Settings
+from awm_runtime.contract import (
+    AppReply,
+    AppRequest,
+    CallsReply,
+    CallsRequest,
+    CheckFailed,
+    EnvironmentSource,
+    LoadReply,
+    LoadRequest,
+    VerifierSource,
+    VerifyReply,
+    VerifyRequest,
+)
+
+T = TypeVar("T")
+KEPT = 32
+
+Value = int | float | str | bytes | None
+
+
+@dataclass(frozen=True)
+class TableRows:
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """As declared, upper case."""
+    rows: tuple[tuple[Value, ...], ...]
+
+    def column(self, name: str) -> list[Value]:
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+
+class _Lately:
+    """A small memory of answers, safe for threads. Two that miss at once both ask: the answers are equal."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[object, object] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: object, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]  # type: ignore[return-value]
+        made = make()
+        with self._lock:
+            self._known[key] = made
+            if len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return made
+
+
+class Workbench:
+    def __init__(self, sandbox: Sandbox, settings: Settings) -> None:
+        self.sandbox = sandbox
+        self.settings = settings
+        self.options = Options(
+            max_failed_statements=settings.data_error_ratio, solvable_runs=settings.solvable_runs, seed=settings.seed
+        )
+        self._loads = _Lately()
+        self._apps = _Lately()
+
+    def load(self, draft: Draft) -> LoadReply | CheckFailed:
+        schema = tuple(draft.schema.statements) if draft.schema else ()
+        data = tuple(draft.data.statements) if draft.data else ()
+
+        def make() -> LoadReply | CheckFailed:
+            request = LoadRequest(world_time=draft.world_time, statements_schema=numbered(schema), statements_data=numbered(data))
+            return expect(LoadReply, self.sandbox.check(request))
+
+        return self._loads.get((draft.world_time, schema, data), make)
+
+    def source(self, draft: Draft) -> EnvironmentSource | None:
+        load = self.load(draft)
+        if isinstance(load, CheckFailed) or draft.code is None:
+            return None
+        return EnvironmentSource(env_id=draft.env_id, app_code=draft.code, db=load.db, world_time=draft.world_time)
+
+    def app(self, draft: Draft) -> AppReply | CheckFailed | None:
+        source = self.source(draft)
+        if source is None:
+            return None
+        key = (source.app_code, source.db, source.world_time)
+        return self._apps.get(key, lambda: expect(AppReply, self.sandbox.check(AppRequest(source=source), APP_LIMIT)))
+
+    def verify_untouched(self, draft: Draft, verifiers: list[VerifierSource]) -> VerifyReply | CheckFailed | None:
+        """Each verifier's word on a database nobody touched, with an empty answer."""
+        load = self.load(draft)
+        if isinstance(load, CheckFailed):
+            return None
+        request = VerifyRequest(
+            verifiers=verifiers, initial_db=load.db, final_db=load.db, final_answer="", world_time=draft.world_time
+        )
+        return expect(VerifyReply, self.sandbox.check(request, 10.0 + 10.0 * len(verifiers)))
+
+    def play(self, draft: Draft, request: CallsRequest) -> CallsReply | CheckFailed:
+        return expect(CallsReply, self.sandbox.check(request, APP_LIMIT * request.repeat))
+
+    def rows(self, draft: Draft) -> dict[str, TableRows]:
+        """Tables of the start state by lower-case name; empty where it does not load. Read here, as data and without trust."""
+        load = self.load(draft)
+        return {} if isinstance(load, CheckFailed) else read_rows(base64.b64decode(load.db))
+
+
+def read_rows(database: bytes) -> dict[str, TableRows]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(database)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        names = [
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        ]
+        return {name.lower(): _read_table(connection, name) for name in names}
+
+
+def _read_table(connection: sqlite3.Connection, name: str) -> TableRows:
+    quoted = '"' + name.replace('"', '""') + '"'
+    columns = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
+    return TableRows(
+        name=name,
+        columns=tuple(column[1] for column in columns),
+        types=tuple(column[2].upper() for column in columns),
+        rows=tuple(connection.execute(f"SELECT {', '.join(_quote(column[1]) for column in columns)} FROM {quoted}")),
+    )
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
