@@ -35,8 +35,12 @@ _LOADED: Final = re.compile(r"Loaded image ID: (sha256:[0-9a-f]{64})")
 _EXCLUDED: Final = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 _KEPT: Final = ("/usr/share/doc/*/copyright",)
 """Licences ask to come along."""
-_HOOK: Final = 'find "$1/usr/lib/python3" "$1/usr/lib/python3.13" -depth -name __pycache__ -exec rm -rf {} +'
-"""Setting files' times back makes Debian's bytecode stale; the Dockerfile makes it anew, once, for either OS image."""
+_HOOKS: Final = (
+    # Setting files' times back makes Debian's bytecode stale; the Dockerfile makes it anew, once, for either OS image.
+    'find "$1/usr/lib/python3" "$1/usr/lib/python3.13" -depth -name __pycache__ -exec rm -rf {} +',
+    # What is of this machine and this day: its names, mirrors and logs.
+    'cd "$1" && rm -rf etc/hostname etc/resolv.conf etc/apt/sources.list var/cache/ldconfig/aux-cache var/log && mkdir var/log',
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Recipe:
     include: tuple[str, ...]
     excluded: tuple[str, ...]
     kept: tuple[str, ...]
-    hook: str
+    hooks: tuple[str, ...]
     epoch: int
     mirrors: tuple[str | None, str | None]
     """Of the archive and of its security updates, where the user chose them."""
@@ -64,7 +68,7 @@ def recipe(config: Config) -> Recipe:
         include=("python3", "ca-certificates"),
         excluded=_EXCLUDED,
         kept=_KEPT,
-        hook=_HOOK,
+        hooks=_HOOKS,
         epoch=EPOCH,
         mirrors=(config.debian_mirror, config.debian_security_mirror),
     )
@@ -134,11 +138,11 @@ def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
     main, security = (chosen or found for chosen, found in zip(how.mirrors, _mirrors(), strict=True))
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in how.excluded]
     options += [f"--dpkgopt=path-include={pattern}" for pattern in how.kept]
+    options += [f"--customize-hook={hook}" for hook in how.hooks]
     command = [
         *("env", f"SOURCE_DATE_EPOCH={how.epoch}", "LC_ALL=C.UTF-8", daemon.program("mmdebstrap") or "mmdebstrap"),
         *("--quiet", f"--variant={how.variant}", f"--architectures={platform.rpartition('/')[2]}", "--format=tar"),
         f"--include={','.join(how.include)}",
-        f"--customize-hook={how.hook}",
         *options,
         *(how.suite, str(target)),
         f"deb {main} {how.suite} main",
