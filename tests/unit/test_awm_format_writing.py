@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from awm_factory.awm_format import AwmRecordSet, draft_bundle, read_run, write_run
@@ -245,6 +245,7 @@ templates = st.sampled_from(
 scripts = st.lists(st.builds(lambda template, name: template.format(name), templates, names), max_size=8).map(canonical)
 
 
+@settings(deadline=None)
 @given(scripts)
 def test_no_statement_is_lost_or_added_whatever_it_is(script: list[str]) -> None:
     bundle = own(schema_sql=script, seed_sql=script)

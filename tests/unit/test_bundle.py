@@ -3,6 +3,9 @@
 import json
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +59,7 @@ def test_write_then_read_is_the_identity(tmp_path: Path) -> None:
     assert list(again.solutions[0].calls[0].arguments) == ["b", "a"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     sql=st.lists(st.text(), max_size=3),
     text=st.text(st.characters(exclude_categories=["Cs"])),
@@ -143,6 +146,31 @@ def killed_at(moment: int, patch: pytest.MonkeyPatch, write: Any) -> bool:
     except Killed:
         return True
     return False
+
+
+def test_readers_and_other_writers_never_spoil_a_write(tmp_path: Path) -> None:
+    one = a_bundle()
+    other = a_bundle(app_code="other\n", seed_sql=[], verifiers={(7, "code"): "w"}, solutions={}, seed_db=None)
+    stop = threading.Event()
+
+    def read_on() -> None:
+        while not stop.is_set():
+            with suppress(BundleError):  # torn: this one read between two writes
+                Bundle.read(tmp_path)
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read_on) for _ in range(3)]
+        writer = pool.submit(lambda: [bundle.write(tmp_path) for bundle in [one, other] * 20])
+        writer.result()
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert Bundle.read(tmp_path) == other
+    assert not list(tmp_path.glob(".*"))
+    with ThreadPoolExecutor(4) as pool:
+        for written in [pool.submit(bundle.write, tmp_path) for bundle in [one, other] * 20]:
+            written.result()
+    assert Bundle.read(tmp_path) in (one, other)
 
 
 @pytest.mark.parametrize(

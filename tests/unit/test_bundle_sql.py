@@ -4,7 +4,7 @@ import sqlite3
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from awm_factory.bundle import canonical, finished, join_statements, split_statements, terminate
@@ -39,6 +39,7 @@ def test_a_script_is_split_where_sqlite_would(script: str, expected: list[str]) 
     assert split_statements(script) == expected
 
 
+@settings(deadline=None)
 @given(statements)
 def test_writing_and_reading_a_canonical_list_is_the_identity(raw: list[str]) -> None:
     listed = canonical(raw)
@@ -46,6 +47,7 @@ def test_writing_and_reading_a_canonical_list_is_the_identity(raw: list[str]) ->
     assert canonical(listed) == listed
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(QUOTES + SPACES + WORDS), max_size=14).map("".join))
 def test_statements_end_where_sqlites_own_check_says_so(script: str) -> None:
     """The oracle asks SQLite about each prefix that ends in a semicolon outside quotes, which takes quadratic time."""
@@ -67,6 +69,7 @@ def is_blank(piece: str) -> bool:
     return sqlite3.complete_statement(f";{piece}") or sqlite3.complete_statement(f";{piece}*/")
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=4))
 def test_the_same_holds_for_any_text_at_all(raw: list[str]) -> None:
     listed = canonical(raw)

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from awm_factory.errors import UsageError
@@ -89,6 +89,7 @@ def test_half_a_character_is_refused_with_a_message_of_ours() -> None:
         env_id("cut \ud83d")
 
 
+@settings(deadline=None)
 @given(names)
 @example("X")
 @example("B" * 200)
@@ -106,6 +107,7 @@ def test_every_name_is_valid_wherever_it_is_used(name: str) -> None:
     assert len(f"{env}.db".encode()) <= 255
 
 
+@settings(deadline=None)
 @given(names, names)
 @example("Trains/Trams", "Trains Trams")
 @example("Trains/Trams", "Trains\\Trams")
@@ -123,6 +125,7 @@ def same_scenario(one: str, other: str) -> bool:
     return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
 
 
+@settings(deadline=None)
 @given(names)
 def test_an_env_ids_own_env_id_is_itself_and_composed_spellings_are_one(name: str) -> None:
     assert env_id(env_id(name)) == env_id(name)

@@ -148,10 +148,7 @@ class Bundle:
         return {f"solutions/{task_id}.json": _json(s.model_dump(mode="json")) for task_id, s in self.solutions.items()}
 
     def write(self, directory: Path) -> None:
-        """Make `directory` hold this bundle and nothing of an earlier one; a kill at any moment leaves the old or the new.
-
-        Two writers of one directory must be kept apart by the caller (`Catalog.lock`).
-        """
+        """Make `directory` hold this bundle and nothing of an earlier one; a kill at any moment leaves the old or the new."""
         files = self.files() | self._solution_files()
         for name, record in self.source.items():
             if not _SOURCE_NAME.fullmatch(name):
@@ -166,7 +163,12 @@ class Bundle:
     @classmethod
     def read(cls, directory: Path) -> Self:
         """Raises BundleError, naming the file, where something is missing or malformed."""
-        settle(directory)
+        try:
+            settle(directory)
+        except OSError as error:
+            raise BundleError(
+                f"{directory}: an interrupted write can't be finished: {error.strerror}; make it writable"
+            ) from error
         return cls(
             manifest=_parse(directory / "manifest.json", _manifest),
             schema_sql=_parse(directory / "schema.sql", split_statements),
