@@ -58,20 +58,23 @@ def _missing_rows(bundle: Bundle, load: LoadReply) -> list[Problem]:
     stored = "\n".join(sql for sql in load.seed_sql if sql.strip() not in failing).lower()
     problems = []
     for task in bundle.tasks:
+        lost: dict[str, list[str]] = {}
         for failure in failed:
-            lost = [text for text in _literals(failure.sql) if _names(task.instruction, text) and text.lower() not in stored]
-            if lost:
-                problems.append(
-                    Problem(
-                        gate=NAME,
-                        severity="warning",
-                        where=f"task {task.task_id}",
-                        what=f"It speaks of {', '.join(map(repr, lost))}, which only the failed insert {failure.index} of "
-                        f"{failure.table} would have stored.",
-                        fix="Mend that insert, or change the task.",
-                        task_id=task.task_id,
-                    )
+            for text in _literals(failure.sql):
+                if _names(task.instruction, text) and text.lower() not in stored:
+                    lost.setdefault(f"insert {failure.index} of {failure.table}", []).append(repr(text))
+        if lost:
+            named = "; ".join(f"{', '.join(texts)} ({where})" for where, texts in lost.items())
+            problems.append(
+                Problem(
+                    gate=NAME,
+                    severity="warning",
+                    where=f"task {task.task_id}",
+                    what=f"It speaks of what only failed inserts would have stored: {named}.",
+                    fix="Mend those inserts, or change the task.",
+                    task_id=task.task_id,
                 )
+            )
     return problems
 
 
