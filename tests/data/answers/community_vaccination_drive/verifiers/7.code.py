@@ -1,0 +1,65 @@
+import re
+import sqlite3
+
+
+def load(path):
+    """Every row of every table, by table name and id."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall()
+        return {name: {row["id"]: dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')} for (name,) in names}
+    finally:
+        connection.close()
+
+
+def compare(before, after):
+    """What differs: added and removed rows, and changed rows as (old, new), by table."""
+    added, removed, changed = {}, {}, {}
+    for table in sorted(set(before) | set(after)):
+        old, new = before.get(table, {}), after.get(table, {})
+        for key in sorted(set(old) | set(new)):
+            if key not in old:
+                added.setdefault(table, []).append(new[key])
+            elif key not in new:
+                removed.setdefault(table, []).append(old[key])
+            elif old[key] != new[key]:
+                changed.setdefault(table, []).append((old[key], new[key]))
+    return added, removed, changed
+
+
+def columns_changed(old, new):
+    return {name for name in new if new[name] != old.get(name)}
+
+
+def plain(text):
+    return " ".join(re.sub(r"[^\w]+", " ", (text or "").lower()).split())
+
+
+def first_named(answer, candidates):
+    """The candidate that the answer names first, or None; hyphens, case and punctuation don't matter."""
+    text = f" {plain(answer)} "
+    places = {name: text.find(f" {plain(name)} ") for name in candidates}
+    named = [name for name in candidates if places[name] >= 0]
+    return min(named, key=lambda name: (places[name], -len(name))) if named else None
+
+
+def verify_task_completion(initial_db_path, final_db_path, final_answer=None):
+    """Exactly the appointments of 30 December that were still booked are no-shows, and exactly their patients get the SMS once."""
+    before, after = load(initial_db_path), load(final_db_path)
+    added, removed, changed = compare(before, after)
+    messages, appointments = added.pop("outreach_messages", []), changed.pop("appointments", [])
+    if added or removed or changed:
+        return {"result": "others"}
+    slots = {row["id"] for row in before["session_slots"].values() if row["starts_at"].startswith("2025-12-30")}
+    due = {row["id"]: row["patient_id"] for row in before["appointments"].values() if row["slot_id"] in slots and row["status"] == "booked"}
+    marked = {new["id"] for old, new in appointments if new["status"] == "no_show" and columns_changed(old, new) == {"status"}}
+    texts = {plain(row["body"]) for row in messages}
+    right = (
+        len(appointments) == len(marked)
+        and marked == set(due)
+        and sorted(row["patient_id"] for row in messages) == sorted(due.values())
+        and all(row["channel"] == "sms" for row in messages)
+        and texts == {"please call us to book your vaccination again"}
+    )
+    return {"result": "complete" if right else "others"}
