@@ -12,21 +12,30 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from awm_factory.bundle import Bundle
 from awm_factory.certify import Certified, certify
 from awm_factory.errors import AwmError, BudgetSpent, OutOfQuota
 from awm_factory.llm.protocol import Model
 from awm_factory.problems import Problem
+from awm_factory.store import Scenario, ScenarioState
 from awm_factory.synthesis.draft import PER_TASK, STAGES, Draft
-from awm_factory.synthesis.journal import Journal
+from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.repair import Outcome, Repair
 from awm_factory.synthesis.report import Row, StageFigures, SynthesisReport
 from awm_factory.synthesis.settings import Settings
 from awm_factory.synthesis.stage import owner
 from awm_factory.synthesis.stages import open_stages
 from awm_factory.synthesis.workbench import Workbench
+
+_STATES: Final[dict[str, ScenarioState]] = {
+    "made": "done",
+    "marked": "done",
+    "refused": "failed",
+    "failed": "failed",
+    "stopped": "pending",
+}
 
 Key = tuple[str, str]
 """Stage and item."""
@@ -49,22 +58,24 @@ class Made:
 
 class Pipeline:
     def __init__(
-        self, model: Model, workbench: Workbench, settings: Settings, journal: Journal, progress: Progress, lanes: int = 1
+        self, model: Model, workbench: Workbench, settings: Settings, notebook: Notebook, progress: Progress, lanes: int = 1
     ) -> None:
         """`lanes`: checks at once, as many as the sandbox of the workbench has."""
         self._workbench = workbench
         self._settings = settings
         self._progress = progress
         self._executor = ThreadPoolExecutor(lanes, thread_name_prefix="awm-check")
-        self._repair = Repair(model, settings, journal, self._executor)
+        self._notebook = notebook
+        self._repair = Repair(model, settings, notebook, self._executor)
 
     async def run(self, drafts: AsyncIterable[Draft], plan: Sequence[str], keep: Callable[[Made], None]) -> SynthesisReport:
-        """Take every draft through the stages of `plan`. `keep` is told each end as it comes; the report has the drafts' order."""
+        """Take every draft through `plan`. `keep` is told each end as it comes; the report has the drafts' order."""
         room = asyncio.Semaphore(self._settings.in_flight)
         tasks: list[asyncio.Task[Row]] = []
         try:
             async for draft in drafts:
                 await room.acquire()
+                self._notebook.begin(Scenario(draft.env_id, len(tasks), draft.scenario.model_dump(mode="json"), "running"))
                 task = asyncio.create_task(self._one(draft, plan, keep))
                 task.add_done_callback(lambda _: room.release())
                 tasks.append(task)
@@ -84,11 +95,12 @@ class Pipeline:
             row.outcome, row.error = "stopped", str(error)
         except AwmError as error:
             row.outcome, row.error = "failed", str(error)
-        except Exception as error:  # noqa: BLE001  (one scenario of a batch: whatever an artifact provokes in here ends that one only)
+        except Exception as error:  # noqa: BLE001  (one scenario of a batch)
             place = traceback.extract_tb(error.__traceback__)[-1]
             row.outcome = "failed"
             row.error = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}); report this with the run"
         keep(made)
+        self._notebook.end(row.env_id, _STATES[row.outcome], row.error or row.outcome)
         self._progress.done(row)
         return row
 

@@ -5,21 +5,24 @@ nothing passes as good by outliving its attempts. Everything sent follows from w
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from awm_factory.errors import AnswerError
-from awm_factory.llm.protocol import Message, Model, ModelRequest, Purpose, conversation
+from awm_factory.llm.protocol import Message, Model, ModelReply, ModelRequest, Purpose, conversation
 from awm_factory.problems import Problem
+from awm_factory.store import Attempt
 from awm_factory.synthesis import prompts
 from awm_factory.synthesis.draft import Draft
-from awm_factory.synthesis.journal import AttemptRecord, Journal
+from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.settings import Settings
 from awm_factory.synthesis.stage import Stage, owner
 
 A = TypeVar("A")
+T = TypeVar("T")
 WEIGHTS: Final = {"error": 10, "warning": 1}
 MOST_SHOWN: Final = 30
 """Problems told in one prompt."""
@@ -60,28 +63,24 @@ class _Pass(Generic[A]):
 
     best: A | None = None
     problems: list[Problem] = field(default_factory=list)
+    best_number: int = 0
+    """The attempt that brought it; 0 for what existed before."""
     history: list[list[Problem]] = field(default_factory=list)
     unreadable: str = ""
 
-    def offer(self, artifact: A, problems: list[Problem]) -> None:
+    def offer(self, artifact: A, problems: list[Problem], number: int) -> None:
         self.unreadable = ""
         self.history.append(problems)
         if self.best is None or weight(problems) < weight(self.problems):
-            self.best, self.problems = artifact, problems
-
-
-@dataclass(frozen=True)
-class _Attempt(Generic[A]):
-    artifact: A | None
-    problems: list[Problem]
+            self.best, self.problems, self.best_number = artifact, problems, number
 
 
 class Repair:
-    def __init__(self, model: Model, settings: Settings, journal: Journal, executor: Executor) -> None:
+    def __init__(self, model: Model, settings: Settings, notebook: Notebook, executor: Executor) -> None:
         """`executor`: threads in which checks wait for the sandbox, as many as it has lanes."""
         self._model = model
         self._settings = settings
-        self._journal = journal
+        self._notebook = notebook
         self._executor = executor
 
     async def run(self, stage: Stage[A], draft: Draft, given: Sequence[Problem] = (), before: int = 0) -> Outcome[A]:
@@ -92,19 +91,22 @@ class Repair:
         state: _Pass[A] = _Pass()
         existing = stage.existing(draft)
         if existing is not None:
-            problems = [*await self._check(stage, existing, draft), *given]
-            state.offer(existing, problems)
+            problems = [*await self._threaded(stage.check, existing, draft), *given]
+            state.offer(existing, problems, 0)
             if _settled(stage, problems):
                 return Outcome(stage, existing, problems, 0)
         answers = 0
-        while answers < self._settings.attempts_of(stage.name):
+        settled = False
+        while not settled and answers < self._settings.attempts_of(stage.name):
             answers += 1
-            attempt = await self._attempt(stage, draft, state, before + answers)
-            if attempt.artifact is not None and _settled(stage, attempt.problems):
-                return Outcome(stage, attempt.artifact, attempt.problems, answers)
+            settled = await self._attempt(stage, draft, state, before + answers)
+        if state.best_number:
+            await self._threaded(self._notebook.choose, draft.env_id, stage.name, stage.item, state.best_number)
         return Outcome(stage, state.best, state.problems, answers)
 
-    async def _attempt(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> _Attempt[A]:
+    async def _attempt(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> bool:
+        """True where the answer is good, and is the best of course."""
+        started = time.monotonic()
         request = ModelRequest(
             messages=await self._messages(stage, draft, state, number),
             max_tokens=self._settings.max_tokens.of(stage.name),
@@ -112,26 +114,53 @@ class Repair:
             sample=number - 1,
             purpose=Purpose(env_id=draft.env_id, stage=stage.name, item=stage.item, attempt=number),
         )
+        reply = await self._model.complete(request)
+        return await self._threaded(self._judge, stage, draft, state, request, reply, started)
+
+    def _judge(
+        self, stage: Stage[A], draft: Draft, state: _Pass[A], request: ModelRequest, reply: ModelReply, started: float
+    ) -> bool:
+        """Take the answer apart, execute it and write down what came of it."""
+        cpu = time.thread_time()
+        number = request.purpose.attempt
         artifact: A | None = None
         try:
-            artifact = stage.parse((await self._model.complete(request)).text)
+            artifact = stage.parse(reply.text)
         except AnswerError as error:
-            where = f"answer {number}"
             problems = [
-                Problem(gate=stage.name, severity="error", where=where, what=f"{error}.", fix="Answer in the form asked for.")
+                Problem(
+                    gate=stage.name,
+                    severity="error",
+                    where=f"answer {number}",
+                    what=f"{error}.",
+                    fix="Answer in the form asked for.",
+                )
             ]
             state.unreadable = str(error)
             state.history.append(problems)
         else:
-            problems = await self._check(stage, artifact, draft)
-            state.offer(artifact, problems)
-        self._journal.attempt(
-            AttemptRecord(draft.env_id, stage.name, stage.item, number, request.key(), problems, parsed=artifact is not None)
+            problems = stage.check(artifact, draft)
+            state.offer(artifact, problems, number)
+        settled = artifact is not None and _settled(stage, problems)
+        self._notebook.write(
+            Attempt(
+                env_id=draft.env_id,
+                stage=stage.name,
+                item=stage.item,
+                number=number,
+                prompt="\n\n".join(f"[{message.role}]\n{message.content}" for message in request.messages),
+                answer=reply.raw,
+                artifact=None if artifact is None else stage.show(artifact).encode("utf-8", "replace"),
+                problems=tuple(problems),
+                weight=weight(problems),
+                cpu_seconds=time.thread_time() - cpu,
+                seconds=time.monotonic() - started,
+            )
         )
-        return _Attempt(artifact, problems)
+        return settled
 
-    async def _check(self, stage: Stage[A], artifact: A, draft: Draft) -> list[Problem]:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, stage.check, artifact, draft)
+    async def _threaded(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
     async def _messages(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> tuple[Message, ...]:
         """The stage's own prompt; from the second answer on with the best attempt and what is wrong with it."""

@@ -14,6 +14,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from awm_factory.errors import RecordingMissing
 from awm_factory.ids import env_id
 from awm_factory.llm.protocol import ModelReply, ModelRequest, Purpose, Usage
@@ -27,7 +29,7 @@ _WRAPPED = {"tasks": "tasks", "schema": "tables", "data": "tables", "spec": "api
 class ScriptedModel:
     def __init__(self, root: Path) -> None:
         self._folders: dict[str, Path] = {}
-        self._scenarios: list[dict[str, Any]] = []
+        self._scenarios: list[JsonValue] = []
         for path in sorted(root.glob("*/scenario.json")):
             scenario = json.loads(path.read_text(encoding="utf-8"))
             self._folders[env_id(scenario["name"])] = path.parent
