@@ -7,7 +7,8 @@ import pytest
 
 from awm_factory.build.pipeline import Clock, run_batch
 from awm_factory.build.report import Row, Silent
-from awm_factory.certify.statements import numbered, table_of
+from awm_factory.bundle import table_of
+from awm_factory.certify.statements import numbered
 from awm_factory.errors import BuildError, SandboxError
 from awm_factory.sandbox.pool import LanePool
 from awm_runtime.contract import CheckFailed, LoadRequest, ReplyEnvelope
@@ -114,7 +115,7 @@ def test_a_closed_sandbox_refuses_work() -> None:
     ("sql", "table"),
     [
         ("CREATE TABLE IF NOT EXISTS loans (id INTEGER)", "loans"),
-        ('create table "odd ""name" (id)', 'odd ""name'),
+        ('create table main."odd name" (id)', "odd name"),
         ("-- who\nCREATE UNIQUE INDEX i ON loans(id)", "loans"),
         ("CREATE TRIGGER t AFTER INSERT ON loans BEGIN SELECT 1; END", "loans"),
         ("/* x */ INSERT OR REPLACE INTO `loans` VALUES (1)", "loans"),

@@ -1,24 +1,11 @@
 """AWM records made from a bundle, for one that was written by hand, synthesized, or changed since its import."""
 
-import re
 from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from awm_factory.bundle import Bundle, finished, terminate
+from awm_factory.bundle import Bundle, created_table, finished, indexed_table, terminate, written_table
 from awm_runtime.contract import VerifierMode
-
-_GAP = r"(?>(?:\s|--[^\n]*|/\*.*?\*/)+)"
-_NAME = r"""(?:(?:"[^"]*"|`[^`]*`|\[[^\]]*\]|\w+)\.)?(?:"([^"]*)"|`([^`]*)`|\[([^\]]*)\]|'([^']*)'|(\w+))"""
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(f"{_GAP}?{text}".replace(" ", _GAP).replace("NAME", _NAME), re.IGNORECASE | re.DOTALL)
-
-
-_TABLE = _pattern(r"CREATE (?:(?:TEMP|TEMPORARY|VIRTUAL) )?TABLE (?:IF NOT EXISTS )?NAME")
-_ON_TABLE = _pattern(r"CREATE (?:(?:UNIQUE|TEMP|TEMPORARY) )?(?:INDEX|TRIGGER)\b.*?\bON NAME")
-_ROWS = _pattern(r"(?:(?:INSERT|REPLACE)\b.*?\bINTO NAME|UPDATE (?:OR \w+ )?NAME|DELETE FROM NAME)")
 
 
 def derived_record(bundle: Bundle, artifact: str) -> dict[str, JsonValue] | None:
@@ -76,8 +63,8 @@ def _schema_tables(statements: Iterable[str]) -> list[JsonValue]:
     tables: dict[str, list[JsonValue]] = {}
     last = ""
     for statement in statements:
-        created = _name(_TABLE, statement)
-        owner = _name(_ON_TABLE, statement)
+        created = created_table(statement)
+        owner = indexed_table(statement)
         if created is not None and created not in tables:
             last = created
         table = owner if owner in tables else last
@@ -89,13 +76,8 @@ def _data_tables(statements: Iterable[str]) -> list[JsonValue]:
     """Runs of statements on one table, in order: a table that comes back has a second entry, for keys refer to earlier rows."""
     runs: list[tuple[str, list[JsonValue]]] = []
     for statement in statements:
-        table = _name(_ROWS, statement) or (runs[-1][0] if runs else "")
+        table = written_table(statement) or (runs[-1][0] if runs else "")
         if not runs or runs[-1][0] != table:
             runs.append((table, []))
         runs[-1][1].append(terminate(statement) if finished(statement) else statement)
     return [{"table_name": table, "insert_statements": inserts} for table, inserts in runs]
-
-
-def _name(pattern: re.Pattern[str], statement: str) -> str | None:
-    match = pattern.match(statement)
-    return next((group for group in match.groups() if group is not None), None) if match else None

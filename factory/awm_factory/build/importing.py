@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from awm_factory.awm_format import AwmRecordSet, BrokenScenario, ExportRow, draft_bundle, read_run, write_run
+from awm_factory.awm_format import AwmRecordSet, BrokenScenario, ExportRow, came_from, draft_bundle, read_run, write_run
 from awm_factory.build.report import BatchReport, Progress, Row
 from awm_factory.bundle import Bundle
 from awm_factory.catalog import Catalog
@@ -36,10 +36,18 @@ def import_run(
             rows.append(Row(found.env_id or "(unnamed)", "failed", problems=found.problems))
         else:
             progress.stage(found.env_id, "import")
-            with catalog.lock(found.env_id):
-                rows.append(_import_one(found, catalog, sandbox, world_time or found.world_time or WORLD_TIME))
+            rows.append(_guarded(found, catalog, sandbox, world_time or found.world_time or WORLD_TIME))
         progress.done(rows[-1])
     return BatchReport(rows)
+
+
+def _guarded(records: AwmRecordSet, catalog: Catalog, sandbox: Sandbox, world_time: str) -> Row:
+    """One environment that can't be written, or that another process works on, ends no batch."""
+    try:
+        with catalog.lock(records.env_id):
+            return _import_one(records, catalog, sandbox, world_time)
+    except CatalogError as error:
+        return Row(records.env_id, "failed", problems=records.notes, error=str(error))
 
 
 def _import_one(records: AwmRecordSet, catalog: Catalog, sandbox: Sandbox, world_time: str) -> Row:
@@ -47,7 +55,7 @@ def _import_one(records: AwmRecordSet, catalog: Catalog, sandbox: Sandbox, world
     if known is not None and known.manifest.origin != "imported":
         reason = f"registry/{records.env_id} holds a {known.manifest.origin} environment of this name; rename one of the two"
         return Row(records.env_id, "failed", problems=records.notes, error=reason)
-    if known is not None and _same(known, records, world_time):
+    if known is not None and known.manifest.world_time == world_time and came_from(known, records):
         return Row(records.env_id, "unchanged", problems=records.notes, tasks_total=len(records.tasks))
     reply = expect(LoadReply, sandbox.check(records.load_request(world_time)))
     if isinstance(reply, CheckFailed):
@@ -70,12 +78,6 @@ def _known(catalog: Catalog, env_id: str) -> Bundle | None:
         return None
 
 
-def _same(known: Bundle, records: AwmRecordSet, world_time: str) -> bool:
-    return known.manifest.world_time == world_time and all(
-        known.source.get(name) == record for name, record in records.source.items()
-    )
-
-
 def export_run(env_ids: Sequence[str], catalog: Catalog, out_dir: Path, progress: Progress) -> list[ExportRow]:
     """Write the environments named as an AWM run. Raises BundleError for one whose database was never made."""
 
@@ -86,6 +88,7 @@ def export_run(env_ids: Sequence[str], catalog: Catalog, out_dir: Path, progress
             if bundle.seed_db is None:
                 raise BundleError(f"{env_id} has no seed.db yet; run `awm-factory check {env_id}`, then export")
             yield bundle
+            progress.done(Row(env_id, "exported"))
 
     progress.total(len(env_ids))
     return write_run(bundles(), out_dir)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from awm_factory.certificate import Certificate
 from awm_factory.problems import Problem, errors
 
-Outcome = Literal["built", "unchanged", "checked", "imported", "refused", "failed"]
+Outcome = Literal["built", "unchanged", "checked", "imported", "exported", "refused", "failed"]
 
 
 class Progress(Protocol):

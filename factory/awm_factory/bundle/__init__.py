@@ -3,6 +3,7 @@
 from awm_factory.bundle.disk import write_file
 from awm_factory.bundle.model import MODES, Bundle, Manifest, Mending, Origin, Solution, Task, dump_json
 from awm_factory.bundle.sql import canonical, finished, join_statements, split_statements, terminate
+from awm_factory.bundle.tables import created_table, indexed_table, table_of, written_table
 
 __all__ = [
     "MODES",
@@ -13,10 +14,14 @@ __all__ = [
     "Solution",
     "Task",
     "canonical",
+    "created_table",
     "dump_json",
     "finished",
+    "indexed_table",
     "join_statements",
     "split_statements",
+    "table_of",
     "terminate",
     "write_file",
+    "written_table",
 ]

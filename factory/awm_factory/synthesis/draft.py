@@ -6,8 +6,7 @@ from typing import Any, Final, Self
 
 from pydantic import JsonValue
 
-from awm_factory.bundle import MODES, Bundle, Manifest, Origin, Solution, Task
-from awm_factory.certify.statements import table_of
+from awm_factory.bundle import MODES, Bundle, Manifest, Origin, Solution, Task, table_of
 from awm_factory.ids import env_id
 from awm_factory.synthesis.artifacts import SampleData, Scenario, Schema, TableData, TableSchema, VerifierPair
 from awm_runtime.contract import WORLD_TIME

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from awm_factory.certify.statements import table_of
+from awm_factory.bundle import table_of
 from awm_factory.problems import Problem
 from awm_factory.synthesis.artifacts import Schema
 from awm_factory.synthesis.checks.finding import error
