@@ -44,7 +44,7 @@ _ARCHITECTURES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # network, and messages between processes
     "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242),
-    "sendto": (44, 206), "sendmmsg": (307, 269), "mq_open": (240, 180), "msgget": (68, 186), "semget": (64, 190), "shmget": (29, 194),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269), "mq_open": (240, 180), "msgget": (68, 186), "semget": (64, 190), "shmget": (29, 194),
     # other processes
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
     "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438), "ptrace": (101, 117),
@@ -63,6 +63,8 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     "fanotify_init": (300, 262), "quotactl": (179, 60), "personality": (135, 92), "syslog": (103, 116),
 }  # fmt: skip
 _FORK: Final[dict[str, tuple[int | None, int | None]]] = {"fork": (57, None), "vfork": (58, None)}
+_SENDTO: Final = (44, 206)
+"""Refused with an address; without one it is `send` on a socket that is connected already."""
 _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
 _CLONE_THREAD: Final = 0x00010000
@@ -215,6 +217,9 @@ def _program(arch: int, column: int, *, may_fork: bool) -> list[bytes]:
         program += [_op(greater, 0x40000000, 0, 1), _op(answer, die)]  # the x32 variants of all calls
     for number in numbers:
         program += [_op(equal, number, 0, 1), _op(answer, refuse)]
+    for word in (48, 52):  # both halves of the fifth argument
+        program += [_op(load, 0), _op(equal, _SENDTO[column], 0, 3), _op(load, word), _op(equal, 0, 1, 0), _op(answer, refuse)]
+    program.append(_op(load, 0))
     if not may_fork:
         # The flags of clone3 lie behind a pointer, which BPF can't follow; without it libc falls back to clone.
         program += [_op(equal, _CLONE3[column], 0, 1), _op(answer, no_such_call)]

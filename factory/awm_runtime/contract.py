@@ -339,3 +339,5 @@ class Health(Wire):
     tools: int
     confinement: dict[str, JsonValue]
     """Which of the self-sandbox's layers hold: `{"landlock": 7, "seccomp": true}`."""
+    module_state: list[str] = []
+    """Why each episode is served by a process of its own; empty where episodes share processes."""

@@ -1,0 +1,141 @@
+"""The supervisor: PID 1 of an environment's container. It runs no environment code, and holds the only copy of episodes' states."""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from awm_runtime import processes
+from awm_runtime.bundle_files import BundleFiles
+from awm_runtime.control import Control
+from awm_runtime.episodes import Episodes
+from awm_runtime.http import App, Receive, Scope, Send
+from awm_runtime.mcp import McpServer
+from awm_runtime.planes import AgentPlane, ControlPlane, McpRoutes
+from awm_runtime.processes import Judge, Pool
+from awm_runtime.settings import Settings
+
+_log = logging.getLogger("awm_runtime")
+_STOP_WITHIN = 1.0
+"""Seconds that open requests have to end after SIGTERM."""
+
+
+@dataclass
+class _Activity:
+    """When the container was last asked for anything, for AWM_TTL."""
+
+    last: float
+
+    def watch(self, app: App) -> App:
+        async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope.get("path") != "/health":
+                self.last = time.monotonic()
+            await app(scope, receive, send)
+
+        return watched
+
+
+@contextmanager
+def environment(settings: Settings) -> Iterator[tuple[Pool, Episodes]]:
+    """The environment imported, its processes started; all ended afterwards. Raises BundleBroken, EnvironmentBroken."""
+    files = BundleFiles.read(settings.env_dir)
+    pool = Pool(
+        size=settings.workers,
+        time_limit=settings.call_timeout,
+        code=files.code,
+        seed=files.seed,
+        world_time=files.world_time,
+        memory=settings.check_memory,
+        max_result=settings.max_result,
+    )
+    pool.begin()
+    judge = None
+    try:
+        ready = pool.finish()
+        judge = Judge(ready.seed)
+        yield pool, Episodes(files, settings, pool, ready, judge)
+    finally:
+        pool.close()
+        if judge is not None:
+            judge.close()
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit status."""
+    try:
+        with environment(settings) as (pool, episodes):
+            return _run(_serve(settings, pool, episodes))
+    except processes.EnvironmentBroken as error:
+        print(f"awm-runtime: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(main: "asyncio.coroutines.Coroutine[object, object, int]") -> int:  # type: ignore[name-defined]
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _serve(settings: Settings, pool: Pool, episodes: Episodes) -> int:
+    await pool.open()
+    activity = _Activity(time.monotonic())
+    routes = McpRoutes(episodes, McpServer(episodes), settings.max_body)
+    control = ControlPlane(routes, Control(episodes, settings.max_body).app([]), settings.token)
+    servers = [
+        _server(activity.watch(control), settings.host, settings.port),
+        _server(activity.watch(AgentPlane(routes)), settings.host, settings.agent_port),
+    ]
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    running = [loop.create_task(server._serve()) for server in servers]
+    watchers = [loop.create_task(_watch(settings, pool, episodes, activity, stop)), loop.create_task(stop.wait())]
+    await asyncio.wait([*running, watchers[1]], return_when=asyncio.FIRST_COMPLETED)
+    for server in servers:
+        server.should_exit = True
+    failed = any(task.done() and (task.cancelled() or task.exception() or not stop.is_set()) for task in running)
+    _, late = await asyncio.wait(running, timeout=_STOP_WITHIN)
+    for task in [*late, *watchers]:
+        task.cancel()
+    return 1 if failed or pool.broken else 0
+
+
+def _server(app: App, host: str, port: int) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        loop="none",
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=1,
+        ws_max_size=4 << 20,
+    )
+    return uvicorn.Server(config)
+
+
+async def _watch(settings: Settings, pool: Pool, episodes: Episodes, activity: _Activity, stop: asyncio.Event) -> None:
+    """Once a second: episodes past their time, a container that nobody uses, a zygote that died."""
+    while True:
+        await asyncio.sleep(1)
+        episodes.expire()
+        if settings.ttl is not None and time.monotonic() - activity.last > settings.ttl:
+            _log.warning("nothing was asked for %g s (AWM_TTL); this container ends itself", settings.ttl)
+            stop.set()
+        if pool.process.poll() is not None:
+            _log.error("the process that imports the environment died; this container ends itself")
+            pool.broken = True
+            stop.set()

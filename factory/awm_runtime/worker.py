@@ -1,0 +1,130 @@
+"""A process that runs tool calls, one at a time, forked from the zygote. It may die at any moment and nothing is lost.
+
+The supervisor keeps each episode's state as a delta against the seed and sends it where a worker does not have it. A worker
+keeps the episodes it served last in slots of their own, so that a call usually finds its database ready.
+"""
+
+import asyncio
+import os
+import socket
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pydantic_core
+
+from awm_runtime import confine, frames, pages
+from awm_runtime.binding import Slot, SlotBroken
+from awm_runtime.calling import Outcome, failed
+from awm_runtime.environment import Environment, Played
+from awm_runtime.faults import Fault
+from awm_runtime.frames import Frame
+
+SLOTS: Final = 48
+
+
+@dataclass
+class _Held:
+    slot: Slot
+    version: int
+    content: bytes | None
+    """What the slot holds; None is the seed."""
+
+
+class Worker:
+    def __init__(self, environment: Environment, link: socket.socket, max_result: int) -> None:
+        self.environment, self.link, self.max_result = environment, link, max_result
+        self.held: OrderedDict[str, _Held] = OrderedDict()
+
+    def serve(self) -> NoReturn:
+        asyncio.run(self._serve())
+        os._exit(0)
+
+    async def _serve(self) -> None:
+        # Reading blocks the loop on purpose: between calls nothing of the environment may run.
+        while (message := frames.receive(self.link)) is not None:
+            frame, _ = message
+            frames.send(self.link, await self._answer(frame))
+
+    async def _answer(self, frame: Frame) -> Frame:
+        ask = frame.header
+        held = self.held.get(ask["episode"])
+        if held is None or held.version != ask["version"]:
+            if not ask["sent"]:
+                return Frame({"state_needed": True})
+            held = self._fill_slot(ask["episode"], ask["version"], frame.blob)
+        self.held.move_to_end(ask["episode"])
+        try:
+            played = await self.environment.play(held.slot, held.content, ask["tool"], ask["arguments"], ask["seed"], ask["step"])
+        except SlotBroken:
+            # The call's outcome is lost with its slot; the episode goes on from its last good state.
+            self._drop(ask["episode"])
+            played = Played(failed(Fault("internal", "the call left a statement running; it was undone")), None, True)
+        return self._reply(ask, held, played)
+
+    def _reply(self, ask: dict[str, Any], held: _Held, played: Played) -> Frame:
+        outcome = self._limited(played.outcome)
+        changes = b""
+        if played.content is not None and not outcome.is_error:
+            held.content, held.version = played.content, ask["next"]
+            changes = pages.delta(self.environment.seed, played.content)
+        elif played.content is not None:
+            self._drop(ask["episode"])
+        body = mcp_result(outcome) if ask["mcp"] else outcome.body
+        header = {
+            "kind": outcome.kind,
+            "status": outcome.status,
+            "changed": bool(changes),
+            "size": len(body),
+            "leaked": played.leaked,
+        }
+        return Frame(header, body + changes)
+
+    def _limited(self, outcome: Outcome) -> Outcome:
+        if len(outcome.body) <= self.max_result:
+            return outcome
+        message = f"the result has {len(outcome.body)} bytes, more than {self.max_result}; ask for less at a time"
+        return failed(Fault("refused", message))
+
+    def _fill_slot(self, episode: str, version: int, changes: bytes) -> _Held:
+        content = pages.apply(self.environment.seed, changes) if changes else None
+        old = self.held.get(episode)
+        slot = old.slot if old is not None else self._free_slot()
+        try:
+            self._fill(slot, content)
+        except SlotBroken:
+            slot = Slot(self.environment.max_pages)
+            self._fill(slot, content)
+        held = _Held(slot, version, content)
+        self.held[episode] = held
+        return held
+
+    def _free_slot(self) -> Slot:
+        if len(self.held) < SLOTS:
+            return Slot(self.environment.max_pages)
+        return self.held.popitem(last=False)[1].slot
+
+    def _fill(self, slot: Slot, content: bytes | None) -> None:
+        if content is None:
+            slot.load(self.environment.seed_connection)
+        else:
+            slot.load_bytes(content)
+
+    def _drop(self, episode: str) -> None:
+        if (held := self.held.pop(episode, None)) is not None:
+            held.slot.close()
+
+
+def mcp_result(outcome: Outcome) -> bytes:
+    """The `result` of a tools/call: the JSON as indented text, as fastapi-mcp sends it."""
+    text = pydantic_core.to_json(pydantic_core.from_json(outcome.body), indent=2).decode()
+    return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": outcome.is_error})
+
+
+def start(environment: Environment, link: socket.socket, max_result: int) -> NoReturn:
+    """In the freshly forked process; never returns into the zygote's loop."""
+    try:
+        confine.forbid_fork()
+        Worker(environment, link, max_result).serve()
+    finally:
+        os._exit(1)

@@ -1,0 +1,96 @@
+"""The process that workers are forked from: confined first, then the environment imported once.
+
+It is a fresh Python, not a fork of the supervisor, so that neither tokens nor verifiers nor episode ids were ever in its memory;
+code and seed reach it through its socket, for by then it can open no file.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from awm_runtime import confine, frames, worker
+from awm_runtime.environment import Environment, prepare_process
+from awm_runtime.frames import Frame
+from awm_runtime.loading import LoadFailed
+from awm_runtime.module_state import written_names
+
+
+
+def main() -> None:
+    confine.die_with_parent()
+    link = socket.socket(fileno=int(sys.argv[1]))
+    message = frames.receive(link)
+    if message is None:
+        return
+    order, seed = message[0].header, message[0].blob
+    os.environ.clear()
+    os.chdir("/")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepare_process()
+    limits = confine.Limits(memory=order["memory"], open_files=1024)
+    held = confine.confine(confine.python_paths(), limits, may_fork=True)
+    try:
+        environment = Environment(order["code"], seed, order["world_time"])
+    except LoadFailed as failure:
+        frames.send(link, Frame({"failed": f"{failure.where}: {failure.what}"}))
+        return
+    asyncio.run(_warm_up(environment))
+    ready = {
+        "tools": [served.tool.model_dump(mode="json") for served in environment.derived.tools],
+        "confinement": held.as_dict(),
+        "module_state": _module_state(order["code"], environment),
+    }
+    environment.freeze()
+    frames.send(link, Frame(ready, environment.seed))
+    _fork_on_demand(link, environment, order["max_result"])
+
+
+def _module_state(code: str, environment: Environment) -> list[str]:
+    """Why this environment can't share a process between episodes; empty where it can."""
+    found = [f"{function} writes {name}" for name, function in written_names(code).items()]
+    return found + (["a connection is kept from import on"] if environment.holds_connection else [])
+
+
+async def _warm_up(environment: Environment) -> None:
+    """The first query of an engine and the first call of a tool cost many times the later ones; pay before the fork."""
+    slot = environment.new_slot()
+    for name, caller in environment.callers.items():
+        if caller.tool.method == "GET":
+            arguments = {key: 1 for key in caller.tool.input_schema.get("required", [])}  # type: ignore[union-attr]
+            await environment.play(slot, None, name, arguments, 0, 1)
+    slot.close()
+
+
+def _fork_on_demand(link: socket.socket, environment: Environment, max_result: int) -> None:
+    """Each message brings the socket of a new worker, and is answered with its process id; or names a dead one to bury."""
+    while (message := frames.receive(link)) is not None:
+        frame, descriptor = message
+        if "bury" in frame.header:
+            _bury(frame.header["bury"])
+            continue
+        assert descriptor is not None
+        process = os.fork()
+        if process == 0:
+            link.close()
+            worker.start(environment, socket.socket(fileno=descriptor), max_result)
+        os.close(descriptor)
+        frames.send(link, Frame({"pid": process}))
+
+
+def _bury(process: Any) -> None:
+    try:
+        os.waitpid(int(process), 0)
+    except ChildProcessError:
+        return
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception:  # the last boundary: what is wrong here must be on the container's log before the process ends
+        traceback.print_exc()
+        sys.exit(1)
