@@ -76,8 +76,8 @@ def test_docker_is_installed_where_it_is_missing(programs: Path, tmp_path: Path,
     said: list[str] = []
     assert daemon.start(lambda: "up", said.append) == "up"
     assert (tmp_path / "asked").read_text().splitlines() == [
-        "noninteractive update -q",
-        "noninteractive install -qy --no-install-recommends docker.io",
+        "noninteractive -o Acquire::Retries=3 update -q",
+        "noninteractive -o Acquire::Retries=3 install -qy --no-install-recommends docker.io",
     ]
     assert said[0] == "no Docker engine on this machine: installing docker.io"
 

@@ -50,7 +50,9 @@ def apt_install(packages: list[str], why: str, say: Callable[[str], None]) -> No
     say(f"{why}: installing {' '.join(packages)}")
     env = ["env", f"PATH={_PATH}", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]
     for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *packages]):
-        done = subprocess.run([*env, "apt-get", *command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(
+            [*env, "apt-get", "-o", "Acquire::Retries=3", *command], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         if done.returncode:
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
             raise EngineError(f"`apt-get {' '.join(command)}` failed:\n{tail}\nRepair that and run the command again.")

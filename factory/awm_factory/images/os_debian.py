@@ -37,7 +37,7 @@ _KEPT: Final = ("/usr/share/doc/*/copyright",)
 """Licences ask to come along."""
 _HOOKS: Final = (
     # Setting files' times back makes Debian's bytecode stale; the Dockerfile makes it anew, once, for either OS image.
-    'find "$1/usr/lib/python3" "$1/usr/lib/python3.13" -depth -name __pycache__ -exec rm -rf {} +',
+    'find "$1/usr" -depth -name __pycache__ -exec rm -rf {} +',
     # What is of this machine and this day: its names, mirrors and logs.
     'cd "$1" && rm -rf etc/hostname etc/resolv.conf etc/apt/sources.list var/cache/ldconfig/aux-cache var/log && mkdir var/log',
 )
@@ -141,7 +141,8 @@ def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
     options += [f"--customize-hook={hook}" for hook in how.hooks]
     command = [
         *("env", f"SOURCE_DATE_EPOCH={how.epoch}", "LC_ALL=C.UTF-8", daemon.program("mmdebstrap") or "mmdebstrap"),
-        *("--quiet", f"--variant={how.variant}", f"--architectures={platform.rpartition('/')[2]}", "--format=tar"),
+        *(f"--variant={how.variant}", f"--architectures={platform.rpartition('/')[2]}", "--format=tar"),
+        "--aptopt=Acquire::Retries 3",
         f"--include={','.join(how.include)}",
         *options,
         *(how.suite, str(target)),
