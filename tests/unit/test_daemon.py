@@ -71,8 +71,8 @@ def test_docker_is_installed_where_it_is_missing(programs: Path, tmp_path: Path,
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     real = daemon.program
     monkeypatch.setattr(daemon, "program", lambda name: None if name == "dockerd" else real(name))
-    program(programs, "apt-get", f'echo "$DEBIAN_FRONTEND $@" >> {tmp_path}/asked; printf "#!/bin/sh\\n" > {programs}/dockerd')
-    program(programs, "dockerd", "exec sleep 1")
+    program(programs, "later", "exec sleep 1")
+    program(programs, "apt-get", f'echo "$DEBIAN_FRONTEND $@" >> {tmp_path}/asked; cp {programs}/later {programs}/dockerd')
     said: list[str] = []
     assert daemon.start(lambda: "up", said.append) == "up"
     assert (tmp_path / "asked").read_text().splitlines() == [
