@@ -104,6 +104,8 @@ def make(engine: Engine, config: Config, how: Recipe, pinned: str | None, say: S
         _mmdebstrap(how, engine.platform, layer)
         digest = f"sha256:{_sha256(layer)}"
         _pack(layer, engine.platform, digest, scratch / "image.tar")
+        for old in folder.glob(archive(config, engine.platform, "*").name):
+            old.unlink()
         (scratch / "image.tar").replace(archive(config, engine.platform, digest))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -37,6 +37,7 @@ def packages(platform: str) -> dict[str, str]:
 def ensure_wheelhouse(platform: str, cache: Path) -> Path:
     """Folder with exactly the locked wheels, named by the lock's digest; fetched with pip where it isn't there yet.
 
+    Houses of earlier locks go; the caller sees to it that nobody builds from one (`ensure_base` holds a lock).
     pip runs with the user's own settings (mirror, proxy, certificates). Raises BuildError with pip's last lines.
     """
     pins = lock(platform)
@@ -44,15 +45,13 @@ def ensure_wheelhouse(platform: str, cache: Path) -> Path:
     if house.is_dir():
         return house
     house.parent.mkdir(parents=True, exist_ok=True)
+    for old in house.parent.glob(f"{house.name.rpartition('-')[0]}-*"):
+        shutil.rmtree(old)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=house.parent))
     try:
         _download(pins, platform, partial)
         partial.chmod(0o755)
-        try:
-            partial.rename(house)
-        except OSError:
-            if not house.is_dir():  # another process was faster
-                raise
+        partial.rename(house)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return house
