@@ -8,6 +8,7 @@ Engines get a pool whose connections belong to a slot, so nothing that was opene
 
 import itertools
 import sqlite3
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -45,6 +46,9 @@ class Slot:
     """Connections of engines that are in use."""
     loose: list[sqlite3.Connection] = field(default_factory=list)
     """Connections that environment code opened itself."""
+
+    pinned: list[sqlite3.Connection] = field(default_factory=list)
+    """Connections that the environment opened on import and keeps; they live as long as the process."""
 
     def __post_init__(self) -> None:
         self.anchor = self._open()
@@ -95,6 +99,9 @@ class Slot:
         for entry in list(self.out):
             entry.invalidate()
         self.out.clear()
+        for connection in self.pinned:
+            if connection.in_transaction:
+                connection.rollback()
         for connection in self.loose:
             try:
                 leaked = leaked or connection.in_transaction
@@ -104,6 +111,26 @@ class Slot:
         self.loose.clear()
         return leaked
 
+    def pin(self) -> bool:
+        """Keep what is open now for good. True if there is something: then this slot must serve one episode only.
+
+        A connection that nobody but us knows any more is none: its references are those of one just opened.
+        """
+        for entry in self.out:
+            if isinstance(entry.dbapi_connection, sqlite3.Connection):
+                self.pinned.append(entry.dbapi_connection)
+        self.out.clear()
+        control = self.open()
+        unheld = sys.getrefcount(control)
+        control.close()
+        while self.loose:
+            connection = self.loose.pop()
+            if sys.getrefcount(connection) > unheld and _is_open(connection):
+                self.pinned.append(connection)
+            else:
+                connection.close()
+        return bool(self.pinned)
+
     def close(self) -> None:
         self.clean()
         for entries in self.idle.values():
@@ -112,6 +139,14 @@ class Slot:
         self.idle.clear()
         self.anchor.close()
         self.copy.close()
+
+
+def _is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.total_changes  # noqa: B018
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 def _empty() -> bytes:

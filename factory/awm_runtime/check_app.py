@@ -124,7 +124,7 @@ async def _failing_reads(environment: Environment) -> list[Finding]:
         for arguments, row in _arguments(environment, served):
             slot = environment.new_slot()
             played = await environment.play(slot, None, served.tool.name, arguments, 0, 1)
-            slot.close()
+            environment.drop_slot(slot)
             if played.outcome.kind != "internal":
                 continue
             message = _message(played.outcome.body)

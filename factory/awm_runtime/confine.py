@@ -22,6 +22,7 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_SET_SECCOMP: Final = 22
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _SECCOMP_MODE_FILTER: Final = 2
 _SIGKILL: Final = 9
 
@@ -117,6 +118,11 @@ def confine(read: Iterable[Path], limits: Limits, *, may_fork: bool) -> Confinem
 
 def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Processes whose parent ended become ours instead of the container's first process's."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def forbid_fork() -> bool:

@@ -51,7 +51,8 @@ class Environment:
         with clock.world(self.start):
             self.loaded = loading.load(code)
             self.derived: Derived = tools.derive(self.loaded.app)
-        self.holds_connection = slot.clean()
+        self.holds_connection = slot.pin()
+        slot.clean()
         self.threads = threading.active_count()
         self.seed = slot.content() if slot.version() else seed
         self.seed_connection = dump.open_bytes(self.seed)
@@ -59,9 +60,14 @@ class Environment:
         self.slot = slot
 
     def new_slot(self) -> Slot:
-        slot = Slot(self.max_pages)
+        """A slot that holds the seed. An environment that kept a connection from import on has only the one it is bound to."""
+        slot = self.slot if self.holds_connection else Slot(self.max_pages)
         slot.load(self.seed_connection)
         return slot
+
+    def drop_slot(self, slot: Slot) -> None:
+        if slot is not self.slot:
+            slot.close()
 
     def freeze(self) -> None:
         """Before forking: what is here now is never collected, so its pages stay shared."""

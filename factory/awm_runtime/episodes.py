@@ -24,6 +24,8 @@ DEFAULT: Final = "default"
 _VERIFY_LIMIT: Final = 30.0
 _FAULTS: Final = ("internal", "timeout", "crashed")
 _MOST_SNAPSHOTS: Final = 64
+MOST_SOLO: Final = 64
+"""Processes for episodes of an environment with module state; each takes some 7 MB."""
 
 
 class Refused(Exception):
@@ -61,6 +63,8 @@ class Running:
     versions: int = 0
     """Versions given out so far; a reset or restore never takes an old one, which a worker might still hold."""
     snapshots: dict[str, State] = field(default_factory=dict)
+    parked: dict[str, Link] = field(default_factory=dict)
+    """Processes that belong to snapshots, where module state is part of them."""
     ended: bool = False
 
     def next_version(self) -> int:
@@ -88,6 +92,8 @@ class Episodes:
         self.aliases: dict[str, str] = {}
         self.boot = secrets.token_hex(16)
         """Tells this start of the container from another: what a client holds of an earlier one is void."""
+        self.solo = bool(ready.module_state)
+        """Whether each episode has a process of its own."""
         self.default = self._add(None, 0, None)
 
     def _add(self, task_id: int | None, seed: int, alias: str | None) -> Running:
@@ -128,6 +134,10 @@ class Episodes:
         if episode.alias is not None:
             self.aliases.pop(episode.alias, None)
         episode.ended = True
+        self._drop_process(episode)
+        for link in episode.parked.values():
+            link.end()
+        episode.parked.clear()
 
     def describe(self, episode: Running) -> Episode:
         return Episode(
@@ -163,7 +173,7 @@ class Episodes:
     async def _run(self, episode: Running, state: State, tool: str, arguments: Any, mcp: bool) -> tuple[CallResult, bytes | None]:
         held = episode.worker is not None and not episode.worker.lost
         try:
-            link = await self.pool.acquire(episode.worker if held else None)
+            link = await (self._own(episode) if self.solo else self.pool.acquire(episode.worker if held else None))
         except WorkerGone:
             return _failure("crashed", "the environment's process is gone; restart the container", mcp), None
         header = {
@@ -182,17 +192,35 @@ class Episodes:
             if frame.header.get("state_needed"):
                 frame = await link.ask(Frame(header | {"sent": True}, state.changes or b""), self.settings.call_timeout)
         except WorkerGone as gone:
-            episode.worker = None
+            if not self.solo or link.lost:
+                episode.worker = None
+            link.timed_out = link.timed_out and not self.solo
             kind = "timeout" if gone.timeout else "crashed"
             limit = f"{self.settings.call_timeout:g} s"
             message = f"the call took longer than {limit}" if gone.timeout else "the environment's process died in this call"
             return _failure(kind, f"{message}; nothing of it was kept", mcp), None
         finally:
-            self.pool.release(link)
+            if not self.solo:
+                self.pool.release(link)
         episode.worker = link
         size = frame.header["size"]
         result = CallResult(frame.header["kind"], frame.header["status"], frame.blob[:size])
         return result, frame.blob[size:] if frame.header["changed"] else None
+
+    async def _own(self, episode: Running) -> Link:
+        """The process of an episode whose environment keeps state in its modules. Raises Refused, WorkerGone."""
+        if episode.worker is None or episode.worker.lost:
+            processes = sum(e.worker is not None for e in self.running.values()) + sum(len(e.parked) for e in self.running.values())
+            if processes >= MOST_SOLO:
+                why = "; ".join(self.ready.module_state[:2])
+                raise Refused(429, f"this environment needs a process an episode ({why}), and {MOST_SOLO} are in use; delete some")
+            episode.worker = await self.pool.solo()
+        return episode.worker
+
+    def _drop_process(self, episode: Running) -> None:
+        if self.solo and episode.worker is not None:
+            episode.worker.end()
+        episode.worker = None
 
     async def reset(self, episode: Running, task_id: int | None = None, seed: int | None = None) -> None:
         """Back to the seed. Waits for a call under way, so that none mixes two episodes."""
@@ -204,12 +232,15 @@ class Episodes:
             episode.seed = seed if seed is not None else episode.seed
             episode.state = State(version=episode.next_version())
             episode.ended = False
+            self._drop_process(episode)
 
     async def fork(self, episode: Running) -> Running:
         async with episode.lock:
             twin = self.create(episode.task_id, episode.seed)
             twin.state = episode.state
             twin.versions = episode.versions
+            if self.solo and episode.worker is not None and not episode.worker.lost:
+                twin.worker = await episode.worker.split()
             return twin
 
     async def snapshot(self, episode: Running) -> str:
@@ -218,6 +249,8 @@ class Episodes:
                 raise Refused(429, f"the episode has {_MOST_SNAPSHOTS} snapshots already; fork it instead")
             name = secrets.token_hex(8)
             episode.snapshots[name] = episode.state
+            if self.solo and episode.worker is not None and not episode.worker.lost:
+                episode.parked[name] = await episode.worker.split()
             return name
 
     async def restore(self, episode: Running, name: str) -> None:
@@ -226,6 +259,9 @@ class Episodes:
                 raise Refused(404, f"the episode has no snapshot {name[:40]!r}")
             old = episode.snapshots[name]
             episode.state = State(old.changes, episode.next_version(), old.steps, old.internal_errors)
+            self._drop_process(episode)
+            if name in episode.parked:
+                episode.worker = await episode.parked[name].split()
 
     def database(self, episode: Running) -> bytes:
         return pages.apply(self.ready.seed, episode.state.changes)

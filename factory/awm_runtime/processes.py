@@ -75,6 +75,8 @@ class Link(asyncio.Protocol):
         self._early: Frame | None = None
         self._waiting: asyncio.Future[Frame] | None = None
         self._transport: asyncio.Transport | None = None
+        self.socket: socket.socket
+        """The connection itself, to pass descriptors; used while nothing is under way."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
@@ -82,8 +84,12 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._buffer.feed(data):
-                if self._waiting is None:
+                if "running" in frame.header:
+                    self.pid = frame.header["running"]
+                elif self._waiting is None:
                     self._early = frame
+                elif "died" in frame.header and not self._waiting.done():
+                    self._waiting.set_exception(WorkerGone(timeout=self.timed_out))
                 elif not self._waiting.done():
                     self._waiting.set_result(frame)
         except ValueError:
@@ -97,6 +103,7 @@ class Link(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+        self.socket.close()
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -116,6 +123,22 @@ class Link(asyncio.Protocol):
             timer.cancel()
             self._waiting = None
 
+    async def split(self) -> "Link":
+        """A copy of the process behind this link, with a link of its own. Raises WorkerGone."""
+        ours, theirs = socket.socketpair()
+        try:
+            frames.send(self.socket, Frame({"split": True}), theirs.fileno())
+        except OSError as error:
+            ours.close()
+            raise WorkerGone(timeout=False) from error
+        finally:
+            theirs.close()
+        return await connect(ours)
+
+    def end(self) -> None:
+        self.close()
+        self.kill()
+
     async def wait(self, time_limit: float) -> Frame:
         """The one frame that comes without asking. Raises WorkerGone."""
         if self._early is not None:
@@ -131,6 +154,14 @@ class Link(asyncio.Protocol):
     def _out_of_time(self) -> None:
         self.timed_out = True
         self.kill()
+
+
+async def connect(ours: socket.socket) -> Link:
+    link = Link()
+    link.socket = ours.dup()
+    ours.setblocking(False)
+    await asyncio.get_running_loop().create_connection(lambda: link, sock=ours)
+    return link
 
 
 @dataclass
@@ -184,9 +215,14 @@ class Pool:
         for _ in range(self.size):
             self.idle.append(await self._fork())
 
+    async def solo(self) -> Link:
+        """A process for one episode alone. The caller ends it. Raises WorkerGone."""
+        link = await self._fork()
+        self.all.discard(link)
+        return link
+
     async def _fork(self) -> Link:
         """A new worker. Raises WorkerGone where the zygote is gone."""
-        loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         async with self._forking:
             try:
@@ -197,8 +233,7 @@ class Pool:
                 raise WorkerGone(timeout=False) from error
             finally:
                 theirs.close()
-        ours.setblocking(False)
-        _, link = await loop.create_connection(Link, sock=ours)
+        link = await connect(ours)
         link.pid = answer.header["pid"]
         self.all.add(link)
         return link
@@ -268,8 +303,6 @@ class Pool:
         self.all.discard(link)
         link.close()
         link.kill()
-        with suppress(OSError):
-            frames.send(self.link, Frame({"bury": link.pid}))
 
     def close(self) -> None:
         self.closing = True
@@ -301,8 +334,7 @@ class Judge:
                 raise WorkerGone(timeout=False) from error
             finally:
                 theirs.close()
-            ours.setblocking(False)
-            _, link = await loop.create_connection(Link, sock=ours)
+            link = await connect(ours)
             try:
                 return (await link.wait(time_limit)).blob
             finally:

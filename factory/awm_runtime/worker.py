@@ -6,7 +6,9 @@ keeps the episodes it served last in slots of their own, so that a call usually 
 
 import asyncio
 import os
+import signal
 import socket
+import traceback
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -93,6 +95,8 @@ class Worker:
         try:
             self._fill(slot, content)
         except SlotBroken:
+            if self.environment.holds_connection:
+                raise
             slot = Slot(self.environment.max_pages)
             self._fill(slot, content)
         held = _Held(slot, version, content)
@@ -100,6 +104,8 @@ class Worker:
         return held
 
     def _free_slot(self) -> Slot:
+        if self.environment.holds_connection:
+            return self.environment.slot
         if len(self.held) < SLOTS:
             return Slot(self.environment.max_pages)
         return self.held.popitem(last=False)[1].slot
@@ -115,16 +121,72 @@ class Worker:
             held.slot.close()
 
 
+class SoloWorker(Worker):
+    """The process of one episode whose environment keeps state in its modules.
+
+    That state can't be copied, but a process can: each call runs in a fork, which takes this process's place if the call succeeds
+    and is dropped if it fails, however it does. So a failed call undoes what it did to module state too.
+    """
+
+    def serve(self) -> NoReturn:
+        while (message := frames.receive(self.link)) is not None:
+            frame, descriptor = message
+            if descriptor is not None:
+                self._split(descriptor)
+            else:
+                self._call(frame)
+        os._exit(0)
+
+    def _split(self, descriptor: int) -> None:
+        """Another episode begins with all that this one has."""
+        if os.fork() == 0:
+            self.link.close()
+            self.link = socket.socket(fileno=descriptor)
+            frames.send(self.link, Frame({"running": os.getpid()}))
+            return
+        os.close(descriptor)
+
+    def _call(self, frame: Frame) -> None:
+        """Returns in the process that goes on."""
+        kept, keep = os.pipe()
+        process = os.fork()
+        if process:
+            os.close(keep)
+            if os.read(kept, 1):
+                os._exit(0)
+            os.close(kept)
+            _, status = os.waitpid(process, 0)
+            if status:
+                frames.send(self.link, Frame({"died": True}))
+            return
+        os.close(kept)
+        frames.send(self.link, Frame({"running": os.getpid()}))
+        reply = asyncio.run(self._answer(frame))
+        good = reply.header.get("kind") == "ok"
+        if good:
+            os.write(keep, b"k")
+        frames.send(self.link, reply)
+        if not good:
+            os._exit(0)
+        os.close(keep)
+
+
 def mcp_result(outcome: Outcome) -> bytes:
     """The `result` of a tools/call: the JSON as indented text, as fastapi-mcp sends it."""
     text = pydantic_core.to_json(pydantic_core.from_json(outcome.body), indent=2).decode()
     return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": outcome.is_error})
 
 
-def start(environment: Environment, link: socket.socket, max_result: int) -> NoReturn:
+def start(environment: Environment, link: socket.socket, max_result: int, *, solo: bool) -> NoReturn:
     """In the freshly forked process; never returns into the zygote's loop."""
     try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if solo:
+            SoloWorker(environment, link, max_result).serve()
+        confine.die_with_parent()
         confine.forbid_fork()
         Worker(environment, link, max_result).serve()
+    except Exception:  # the last boundary of a forked process: its fault belongs on the container's log
+        traceback.print_exc()
     finally:
         os._exit(1)

@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 import traceback
-from typing import Any
 
 from awm_runtime import confine, frames, worker
 from awm_runtime.environment import Environment, prepare_process
@@ -38,15 +37,17 @@ def main() -> None:
     except LoadFailed as failure:
         frames.send(link, Frame({"failed": f"{failure.where}: {failure.what}"}))
         return
-    asyncio.run(_warm_up(environment))
+    module_state = _module_state(order["code"], environment)
+    if not module_state:
+        asyncio.run(_warm_up(environment))
     ready = {
         "tools": [served.tool.model_dump(mode="json") for served in environment.derived.tools],
         "confinement": held.as_dict(),
-        "module_state": _module_state(order["code"], environment),
+        "module_state": module_state,
     }
     environment.freeze()
     frames.send(link, Frame(ready, environment.seed))
-    _fork_on_demand(link, environment, order["max_result"])
+    _fork_on_demand(link, environment, order["max_result"], solo=bool(module_state))
 
 
 def _module_state(code: str, environment: Environment) -> list[str]:
@@ -62,30 +63,22 @@ async def _warm_up(environment: Environment) -> None:
         if caller.tool.method == "GET":
             arguments = {key: 1 for key in caller.tool.input_schema.get("required", [])}  # type: ignore[union-attr]
             await environment.play(slot, None, name, arguments, 0, 1)
-    slot.close()
+    environment.drop_slot(slot)
 
 
-def _fork_on_demand(link: socket.socket, environment: Environment, max_result: int) -> None:
-    """Each message brings the socket of a new worker, and is answered with its process id; or names a dead one to bury."""
+def _fork_on_demand(link: socket.socket, environment: Environment, max_result: int, *, solo: bool) -> None:
+    """Each message brings the socket of a new worker, and is answered with its process id."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # dead workers need no burial
+    confine.adopt_orphans()
     while (message := frames.receive(link)) is not None:
-        frame, descriptor = message
-        if "bury" in frame.header:
-            _bury(frame.header["bury"])
-            continue
+        _, descriptor = message
         assert descriptor is not None
         process = os.fork()
         if process == 0:
             link.close()
-            worker.start(environment, socket.socket(fileno=descriptor), max_result)
+            worker.start(environment, socket.socket(fileno=descriptor), max_result, solo=solo)
         os.close(descriptor)
         frames.send(link, Frame({"pid": process}))
-
-
-def _bury(process: Any) -> None:
-    try:
-        os.waitpid(int(process), 0)
-    except ChildProcessError:
-        return
 
 
 if __name__ == "__main__":
