@@ -15,6 +15,9 @@ import click
 from awm_factory.cli.environments import build, check, export, import_, list_, render, smoke
 from awm_factory.cli.machine import base, engine, reap
 from awm_factory.cli.registry import push
+from awm_factory.cli.runs import runs
+from awm_factory.cli.stub import stub_llm
+from awm_factory.cli.synth import synth
 from awm_factory.errors import AwmError
 
 INTERRUPTED = 130
@@ -34,7 +37,7 @@ def cli(context: click.Context, workspace: Path | None) -> None:
     context.obj = workspace
 
 
-for command in (import_, export, check, build, list_, render, smoke, push, engine, base, reap):
+for command in (import_, export, check, build, list_, render, smoke, push, engine, base, reap, synth, runs, stub_llm):
     cli.add_command(command)
 
 

@@ -69,7 +69,7 @@ class Pipeline:
         self._repair = Repair(model, settings, notebook, self._executor)
 
     async def run(self, drafts: AsyncIterable[Draft], plan: Sequence[str], keep: Callable[[Made], None]) -> SynthesisReport:
-        """Take every draft through `plan`. `keep` is told each end as it comes; the report has the drafts' order."""
+        """Take every draft through `plan`. `keep` is told what each comes to, in a thread; the report has the drafts' order."""
         room = asyncio.Semaphore(self._settings.in_flight)
         tasks: list[asyncio.Task[Row]] = []
         try:
@@ -88,9 +88,9 @@ class Pipeline:
 
     async def _one(self, draft: Draft, plan: Sequence[str], keep: Callable[[Made], None]) -> Row:
         row = Row(draft.env_id, draft.scenario.name)
-        made = Made(row, draft, None)
         try:
             made = await _Course(self, row, plan).run(draft)
+            await asyncio.get_running_loop().run_in_executor(self._executor, keep, made)
         except (BudgetSpent, OutOfQuota) as error:
             row.outcome, row.error = "stopped", str(error)
         except AwmError as error:
@@ -99,7 +99,6 @@ class Pipeline:
             place = traceback.extract_tb(error.__traceback__)[-1]
             row.outcome = "failed"
             row.error = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}); report this with the run"
-        keep(made)
         self._notebook.end(row.env_id, _STATES[row.outcome], row.error or row.outcome)
         self._progress.done(row)
         return row

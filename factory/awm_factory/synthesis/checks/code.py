@@ -13,7 +13,7 @@ from awm_factory.synthesis.workbench import TableRows
 
 GATE: Final = "code"
 _TIMES: Final = {"DateTime", "Date", "TIMESTAMP", "DATETIME", "DATE"}
-_SEEDING: Final = re.compile(r"\.(create_all|drop_all)\s*\(")
+_DROPPING: Final = re.compile(r"\.drop_all\s*\(")
 
 
 def check(code: str, rows: dict[str, TableRows]) -> list[Problem]:
@@ -42,8 +42,8 @@ def _shape(code: str) -> Iterator[Problem]:
         yield error(
             GATE, "app.py", f"Its first line is no import: {first[:60]!r}.", "Begin with an import; no docstring, no comment."
         )
-    if seeding := _SEEDING.search(code):
-        yield error(GATE, "app.py", f"It calls {seeding[1]}, but the tables exist and are filled.", "Leave the tables alone.")
+    if _DROPPING.search(code):
+        yield error(GATE, "app.py", "It drops the tables, which exist and are filled.", "Leave the tables alone.")
     if re.search(r"\borm_mode\b", code):
         yield error(
             GATE, "app.py", "It sets orm_mode, which Pydantic 2 ignores.", "Set model_config = ConfigDict(from_attributes=True)."

@@ -11,7 +11,7 @@ GATE: Final = "tasks"
 
 _RULES: Final = (
     (
-        re.compile(r"\b(log|sign)(ging|s|ed)?[ -]?(in|out|up)\b(?! sheet)|\bpasswords?\b|\bmy credentials\b", re.I),
+        re.compile(r"\b(log|sign)(ging|s|ed)?[ -]?(in|out)\b(?! sheet)|\bpasswords?\b", re.I),
         "It is about signing in, though the user is signed in already.",
         "Ask for something a signed-in user does with the records.",
     ),

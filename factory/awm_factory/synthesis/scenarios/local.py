@@ -1,7 +1,6 @@
 """An embedder that needs neither endpoint nor download: the static word vectors that the package wordllama carries.
 
 Only its two data files are used. Its own loader goes to the network for a tokenizer that lies beside it, and newer versions have
-
 no wheels for every platform, while these files, with `tokenizers` and `safetensors`, are read everywhere.
 """
 

@@ -1,0 +1,32 @@
+"""The command that serves recorded answers, for rehearsals."""
+
+from pathlib import Path
+
+import click
+
+from awm_factory.errors import UsageError
+
+folder = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command("stub-llm", short_help="Serve recorded answers as an OpenAI-compatible API.")
+@click.option("--recordings", type=folder, help="Folder of recordings to answer from.")
+@click.option("--answers", type=folder, help="Folder of hand-written answers, one folder an environment.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9700, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of faults and latencies.")
+@click.option(
+    "--faults", default="", metavar="NAME=SHARE,…", help="Share of requests that each fault hits: rate_limit=0.1,bad_sql=0.2."
+)
+@click.option("--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Median time an answer takes.")
+def stub_llm(recordings: Path | None, answers: Path | None, port: int, seed: int, faults: str, latency: float) -> None:
+    """Speak the OpenAI API on loopback and answer from recordings, so that a run can be rehearsed for nothing."""
+    from awm_factory.llm.recorded import RecordedModel, Recordings
+    from awm_factory.llm.stub_faults import Faults, Latency
+    from awm_factory.llm.stub_server import Stub, serve_stub
+    from awm_factory.synthesis.scripted import ScriptedModel
+
+    if (recordings is None) == (answers is None):
+        raise UsageError("name one of --recordings and --answers")
+    model = ScriptedModel(answers) if answers else RecordedModel(Recordings(recordings or Path()))
+    click.echo(f"OPENAI_BASE_URL=http://127.0.0.1:{port}/v1", err=True)
+    serve_stub(Stub(model, seed=seed, faults=Faults.parse(faults), latency=Latency(median=latency)), port=port)
