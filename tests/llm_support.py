@@ -20,12 +20,12 @@ class FunctionModel:
 
     name = "stub-model"
 
-    def __init__(
-        self, answer: Callable[[ModelRequest], str] = lambda request: f"You said: {request.messages[-1].content}"
-    ) -> None:
-        self._answer = answer
+    def __init__(self, answer: Callable[[ModelRequest], str] | None = None) -> None:
+        self._answer = answer or (lambda request: f"You said: {request.messages[-1].content}")
+        self.asked: list[ModelRequest] = []
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        self.asked.append(request)
         return ModelReply(model=self.name, raw=self._answer(request))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from awm_factory import resources
 from awm_factory.errors import ConfigError
@@ -87,6 +87,60 @@ class Config(BaseModel):
             name = str(first["loc"][0])
             raise ConfigError(
                 f"{name} (environment variable {PREFIX}{name.upper()}) is {values[name]!r}: {first['msg']}; correct or unset it"
+            ) from error
+
+
+class ModelConfig(BaseModel):
+    """Which language models are used, by the environment variables of AWM's own tools, and where they are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    provider: Literal["openai", "azure"] = "openai"
+    """`AWM_SYN_LLM_PROVIDER`. `openai` is any endpoint that speaks the OpenAI API."""
+    model: str | None = None
+    """`AWM_SYN_OVERRIDE_MODEL`; Azure's deployment. No default: a key alone spends nothing."""
+    api_key: SecretStr | None = None
+    """`OPENAI_API_KEY`, or `AZURE_OPENAI_API_KEY` with the provider azure."""
+    base_url: str | None = None
+    """`OPENAI_BASE_URL`, or `AZURE_ENDPOINT_URL`; None for OpenAI itself."""
+    api_version: str = "2025-04-01-preview"
+    """`OPENAI_API_VERSION`; Azure alone wants one."""
+    embedding_model: str = "text-embedding-3-large"
+    """`EMBEDDING_OPENAI_MODEL`; AWM's."""
+    embedding_api_key: SecretStr | None = None
+    """`EMBEDDING_OPENAI_API_KEY`."""
+    embedding_base_url: str | None = None
+    """`EMBEDDING_OPENAI_BASE_URL`. Without it and the key, embeddings are made here."""
+    prices: Path | None = None
+    """`AWM_PRICES`: a table that wins over ours; see docs/models.md."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None, **options: Any) -> Self:
+        """From the environment, with the options that are not None laid over it. Empty variables count as unset.
+
+        Raises ConfigError that names the variable at fault, and never shows a key.
+        """
+        env = os.environ if environ is None else environ
+        azure = (options.get("provider") or env.get("AWM_SYN_LLM_PROVIDER")) == "azure"
+        variables = {
+            "provider": "AWM_SYN_LLM_PROVIDER",
+            "model": "AWM_SYN_OVERRIDE_MODEL",
+            "api_key": "AZURE_OPENAI_API_KEY" if azure else "OPENAI_API_KEY",
+            "base_url": "AZURE_ENDPOINT_URL" if azure else "OPENAI_BASE_URL",
+            "api_version": "OPENAI_API_VERSION",
+            "embedding_model": "EMBEDDING_OPENAI_MODEL",
+            "embedding_api_key": "EMBEDDING_OPENAI_API_KEY",
+            "embedding_base_url": "EMBEDDING_OPENAI_BASE_URL",
+            "prices": "AWM_PRICES",
+        }
+        values: dict[str, Any] = {field: env[variable] for field, variable in variables.items() if env.get(variable)}
+        values |= {name: value for name, value in options.items() if value is not None}
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ConfigError(
+                f"{variables.get(str(first['loc'][0]), first['loc'][0])}: {first['msg']}; correct or unset it"
             ) from error
 
 

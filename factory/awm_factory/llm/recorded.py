@@ -1,12 +1,7 @@
-"""Record a run and play it again with no network; and answers written by hand, which stand in for a model's.
+"""Record a run and play it again with no network.
 
-A recording directory holds JSON lines, one file an environment, a line an answer: `{"key", "purpose", "reply"}`. The key is the
-request's content, so a changed prompt misses rather than getting an answer to another question. Hand-written answers are plain
-files in the same directory, found by purpose and not by content:
-
-    <env_id>/<stage>[-<item>][@<attempt>].<any suffix>      e.g. pet_grooming/verifiers-3@2.py
-
-Without `@` a file answers every attempt that has none of its own; an answer outside any environment lies in `_`.
+A recording is a directory of JSON lines, one file an environment, a line an answer: `{"key", "purpose", "reply"}`. The key is the
+request's content, so a changed prompt misses rather than getting the answer to another question.
 """
 
 import fcntl
@@ -39,16 +34,11 @@ class Recordings:
             with path.open("rb") as file:
                 file.seek(offset)
                 return json.dumps(json.loads(file.readline())["reply"])
-        folder = self.directory / (purpose.env_id or "_")
-        name = f"{purpose.stage}-{purpose.item}" if purpose.item else purpose.stage
-        for stem in (f"{name}@{purpose.attempt}", name):
-            for path in sorted(folder.glob(f"{stem}.*")):
-                if path.stem == stem:
-                    return ModelReply(model="written", raw=path.read_text(encoding="utf-8")).model_dump_json()
         torn = f" ({self._torn} lines there can't be read)" if self._torn else ""
+        part = f"{purpose.stage}-{purpose.item}" if purpose.item else purpose.stage
         raise RecordingMissing(
-            f"{self.directory} holds no answer{torn} for {folder.name}, stage {name}, attempt {purpose.attempt} "
-            f"(content {key[:16]}); record the run again, or write {folder / name}.txt"
+            f"{self.directory} holds no answer{torn} for {purpose.env_id or 'no environment'}, {part}, attempt {purpose.attempt} "
+            f"(content {key[:16]}): prompts or settings differ from the recorded run's; record it again"
         )
 
     def add(self, key: str, purpose: Purpose, reply: str) -> None:

@@ -259,6 +259,6 @@ async def test_the_stub_answers_from_a_recording_through_any_dialect(tmp_path: P
         async with connected(url, most_tokens=100) as model:
             model.dialect.dropped |= {"temperature"}
             assert (await model.complete(request)).text == "You said: hello"
-            with pytest.raises(ProviderError, match=r"404: .* holds no answer for kiosk, stage tasks, attempt 1"):
+            with pytest.raises(ProviderError, match=r"404: .* holds no answer for kiosk, tasks, attempt 1"):
                 await model.complete(ask("hello", sample=3))
     assert "temperature" not in stub.log[0]["params"]

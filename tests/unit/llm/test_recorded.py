@@ -21,29 +21,10 @@ async def test_the_key_is_the_content_and_not_the_purpose() -> None:
     assert one.key("gpt") != one.key("other")
 
 
-async def test_a_miss_names_stage_attempt_and_what_to_write(tmp_path: Path) -> None:
-    with pytest.raises(RecordingMissing, match=r"stage verifiers-3, attempt 2 .* write .*kiosk/verifiers-3\.txt"):
-        await RecordedModel(Recordings(tmp_path)).complete(
-            ask(purpose=Purpose(env_id="kiosk", stage="verifiers", item="3", attempt=2))
-        )
-
-
-async def test_written_answers_are_found_by_purpose_and_attempt(tmp_path: Path) -> None:
-    (tmp_path / "kiosk").mkdir()
-    (tmp_path / "_").mkdir()
-    (tmp_path / "kiosk" / "code.py").write_text("fine\n")
-    (tmp_path / "kiosk" / "code@1.txt").write_text("broken\n")
-    (tmp_path / "kiosk" / "verifiers-3.py").write_text("third\n")
-    (tmp_path / "_" / "scenarios.json").write_text("[]")
-    model = RecordedModel(Recordings(tmp_path))
-
-    async def answer(**purpose: object) -> str:
-        return (await model.complete(ask(purpose=Purpose.model_validate(purpose)))).text
-
-    assert await answer(env_id="kiosk", stage="code") == "broken\n"
-    assert await answer(env_id="kiosk", stage="code", attempt=2) == "fine\n"
-    assert await answer(env_id="kiosk", stage="verifiers", item="3", attempt=9) == "third\n"
-    assert await answer(stage="scenarios") == "[]"
+async def test_a_miss_names_environment_stage_and_attempt(tmp_path: Path) -> None:
+    purpose = Purpose(env_id="kiosk", stage="verifiers", item="3", attempt=2)
+    with pytest.raises(RecordingMissing, match=r"no answer for kiosk, verifiers-3, attempt 2 .* record it again"):
+        await RecordedModel(Recordings(tmp_path)).complete(ask(purpose=purpose))
 
 
 async def test_unusable_replies_are_recorded_as_they_were(tmp_path: Path) -> None:
