@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from awm_factory.bundle import Bundle, Manifest, Task
 from awm_factory.certificate import Certificate, Subject, TaskCertificate
@@ -18,7 +19,7 @@ from awm_factory.images.build import discard, run_build
 from awm_factory.images.context import tar
 from awm_factory.images.docker_client import OWNER, reap
 from awm_factory.images.engine import Engine
-from awm_factory.images.smoke import ELSEWHERE, smoke
+from awm_factory.images.smoke import smoke
 
 OWN = "smoke-tests.1.00000000"
 
@@ -130,9 +131,23 @@ def test_a_container_runs_without_rights_and_is_published_on_loopback_only(
     assert left_over(engine) == []
 
 
-def test_the_question_about_the_outside_has_another_answer_where_there_is_a_way_out(image_with: Callable[[str], str]) -> None:
-    with hardened.boxed(image_with(""), OWN) as box:
-        assert not box.run(["python", "-c", ELSEWHERE])[1].startswith("101 ")
+def test_an_address_that_answers_is_told_from_one_that_an_internal_network_keeps_off(
+    engine: Engine, image_with: Callable[[str], str]
+) -> None:
+    """Even a refusal is an answer: what was sent has got through."""
+    image = image_with("")
+    with hardened.boxed(image, OWN) as target, hardened.boxed(image, OWN) as neighbour:
+        target.container.reload()
+        address = target.container.attrs["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
+        asked = [f"{address}:8000", f"{address}:9"]
+        wait_until(lambda: f"{address}:8000" in smoke_module.reached(neighbour, asked))
+        assert smoke_module.reached(neighbour, asked) == asked
+        with hardened.internal_network(OWN) as network, hardened.boxed(image, OWN, network=network) as enclosed:
+            assert smoke_module.reached(enclosed, asked) == []
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.1), retry=retry_if_result(lambda held: not held))(holds)
 
 
 def test_an_interrupt_leaves_neither_container_nor_network(

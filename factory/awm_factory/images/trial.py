@@ -169,10 +169,17 @@ def _sort(tried: Tried, call: ToolCall, result: mcp.types.CallToolResult, *, cha
             tried.writing = tried.writing or call.tool
         else:
             tried.reading = tried.reading or call.tool
-    elif (result.meta or {}).get("awm/kind") in {"internal", "timeout", "crashed"}:
+    elif _kind(result) in {"internal", "timeout", "crashed"}:
         tried.broken.append(f"{call.tool}: {_text(result)[:200]}")
     else:
         tried.refused.append(call.tool)
+
+
+def _kind(result: mcp.types.CallToolResult) -> object:
+    """ToolResult's `kind`, which the runtime says in the JSON of an error."""
+    answer = _json(result)
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error.get("kind") if isinstance(error, dict) else None
 
 
 def _json(result: mcp.types.CallToolResult) -> JsonValue:

@@ -58,10 +58,8 @@ async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResul
             database.commit()
         rows = database.execute("SELECT id, body FROM notes ORDER BY id").fetchall()
     except sqlite3.Error as error:
-        text = [types.TextContent(type="text", text=str(error))]
-        return types.CallToolResult.model_validate(
-            {"content": text, "isError": True, "_meta": {"awm/kind": "internal", "awm/status": 500}}
-        )
+        text = json.dumps({"error": {"kind": "internal", "message": str(error)}})
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], isError=True)
     return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps(rows))])
 
 
