@@ -1,0 +1,71 @@
+import re
+import sqlite3
+from decimal import Decimal
+
+
+def load(path):
+    """Every row of every table, by table name and id."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall()
+        return {name: {row["id"]: dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')} for (name,) in names}
+    finally:
+        connection.close()
+
+
+def compare(before, after):
+    """What differs: added and removed rows, and changed rows as (old, new), by table."""
+    added, removed, changed = {}, {}, {}
+    for table in sorted(set(before) | set(after)):
+        old, new = before.get(table, {}), after.get(table, {})
+        for key in sorted(set(old) | set(new)):
+            if key not in old:
+                added.setdefault(table, []).append(new[key])
+            elif key not in new:
+                removed.setdefault(table, []).append(old[key])
+            elif old[key] != new[key]:
+                changed.setdefault(table, []).append((old[key], new[key]))
+    return added, removed, changed
+
+
+def columns_changed(old, new):
+    return {name for name in new if new[name] != old.get(name)}
+
+
+def numbers(answer):
+    """Figures in an answer, however they are written: "1,250.00", "$12.5", "three"."""
+    text = re.sub(r"\d{4}-\d{2}-\d{2}(?:T[\d:.]+Z?)?", " ", (answer or "").lower())
+    found = {Decimal(match.replace(",", "")) for match in re.findall(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\d])", text.replace("$", " ").replace("€", " "))}
+    spelled = "zero one two three four five six seven eight nine ten eleven twelve".split()
+    return found | {Decimal(value) for value, word in enumerate(spelled) if re.search(rf"\b{word}\b", text)}
+
+
+def only_events_of(added, shipments):
+    """Takes the log of these shipments out of what was added; False where another shipment's log grew."""
+    return all(row["shipment_id"] in shipments for row in added.pop("shipment_events", []))
+
+
+def verify_task_completion(initial_db_path, final_db_path, final_answer=None):
+    """One new shipment as asked for, booked and on no route, and its price in the answer."""
+    before, after = load(initial_db_path), load(final_db_path)
+    added, removed, changed = compare(before, after)
+    shipments = added.pop("shipments", [])
+    if len(shipments) != 1 or not only_events_of(added, {shipments[0]["id"]}) or added or removed or changed:
+        return {"result": "others"}
+    made = shipments[0]
+    address = before["addresses"].get(made["address_id"], {})
+    found = numbers(final_answer)
+    cents = re.search(r"\bcents?\b", (final_answer or "").lower()) is not None
+    right = (
+        before["customers"][made["customer_id"]]["name"] == "Orchard Pharmacy"
+        and address.get("customer_id") == made["customer_id"]
+        and address.get("label") == "Warehouse"
+        and before["service_levels"][made["service_level_id"]]["code"] == "ECONOMY"
+        and made["weight_g"] == 3200
+        and not made["needs_cooling"]
+        and made["status"] == "booked"
+        and (Decimal(made["price_cents"]) / 100 in found or (cents and Decimal(made["price_cents"]) in found))
+        and len(found) <= 10
+    )
+    return {"result": "complete" if right else "others"}
