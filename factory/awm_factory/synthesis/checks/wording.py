@@ -21,16 +21,22 @@ _EXISTING = re.compile(
 )
 
 
+_PERSON = re.compile(r"\b(?:[Rr]egister|[Ee]nrol+|[Aa]dd|[Cc]reate)\s+((?:[A-Z][\w'-]+ ){1,3}[A-Z][\w'-]+)\b(?=.*\bas an? new\b)")
+
+
 @dataclass(frozen=True)
 class Quote:
-    """A text in quotation marks inside a task, and what stands before it."""
+    """A text in quotation marks inside a task, and what stands before it; or the name of someone to be registered."""
 
     text: str
     before: str
+    person: bool = False
 
     @property
     def is_made(self) -> bool:
         """True where the task is about to make a thing of this name."""
+        if self.person:
+            return True
         verbs = list(_MAKES.finditer(self.before))
         if not verbs:
             return False
@@ -49,7 +55,8 @@ class Quote:
 
 
 def quotes(task: str) -> list[Quote]:
-    return [Quote((match[1] or match[2]).strip(), task[: match.start()]) for match in _QUOTED.finditer(task)]
+    people = [Quote(match[1], task[: match.start()], person=True) for match in _PERSON.finditer(task)]
+    return people + [Quote((match[1] or match[2]).strip(), task[: match.start()]) for match in _QUOTED.finditer(task)]
 
 
 def names_table(noun: str, tables: list[str]) -> str | None:
