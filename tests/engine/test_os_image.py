@@ -157,6 +157,17 @@ def test_a_tag_the_registry_does_not_have_is_an_error_and_no_reason_to_take_anot
     assert not isinstance(caught.value, HubUnavailable)
 
 
+def test_an_image_of_another_platform_is_refused_and_not_named(
+    engine: Engine, stand_in: str, config: Config, tmp_path: Path
+) -> None:
+    other = "linux/arm64" if engine.platform == "linux/amd64" else "linux/amd64"
+    hub = config.model_copy(update={"os_image": stand_in, "base_os": "hub", "os_lock": tmp_path / "os.lock"})
+    with pytest.raises(EngineError, match="PLATFORM"):
+        os_image.ensure_os(replace(engine, platform=other), hub)
+    assert not hub.os_lock.exists()
+    assert not engine.client.images.list(filters={"reference": f"awm/os:hub-*-{other.rpartition('/')[2]}"})
+
+
 def remove(client: docker.DockerClient, reference: str) -> None:
     try:
         client.images.remove(reference)
