@@ -40,7 +40,9 @@ class Outcome:
 
     def result(self) -> ToolResult:
         content = pydantic_core.from_json(self.body) if self.body else None
-        return ToolResult.model_validate({"is_error": self.is_error, "kind": self.kind, "status": self.status, "content": content})
+        return ToolResult.model_validate(
+            {"is_error": self.is_error, "kind": self.kind, "status": self.status, "content": content}
+        )
 
 
 def failed(fault: Fault) -> Outcome:

@@ -62,7 +62,7 @@ def _field_shadows(code: str) -> Iterator[Finding]:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
                 name = node.target.id
                 if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.annotation)):
-                    what = f"field {name} of class {cls.name} has the name of its own type; its annotation then means the default value."
+                    what = f"field {name} of class {cls.name} is named like its type, so its annotation means the default value."
                     fix = f"Import the type under another name, as in `from datetime import {name} as {name}_type`."
                     yield Finding(kind="field_shadows_type", where=f"class {cls.name}, field {name}", what=what, fix=fix)
 
@@ -88,7 +88,8 @@ def _unreadable(environment: Environment) -> Iterator[Finding]:
             if layout is None or processor is None or column.name not in layout.columns:
                 continue
             key = ", ".join(dump.quote(name) for name in layout.key)
-            query = f"SELECT {dump.quote(column.name)}, {key} FROM {dump.quote(table.name)} WHERE {dump.quote(column.name)} IS NOT NULL"
+            name = dump.quote(column.name)
+            query = f"SELECT {name}, {key} FROM {dump.quote(table.name)} WHERE {name} IS NOT NULL"
             for value, *keys in connection.execute(query):
                 if reason := _refusal(processor, value):
                     row = ", ".join(f"{name} {part!r}" for name, part in zip(layout.key, keys, strict=True))
@@ -129,8 +130,10 @@ async def _failing_reads(environment: Environment) -> list[Finding]:
                 continue
             message = _message(played.outcome.body)
             shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-            what = f"{served.tool.name}({shown}) fails on the untouched database: {message}{_null_column(environment, message, row)}"
-            fix = "Make the response model fit the rows (a column that may be NULL needs an Optional field), or correct the seed data."
+            what = (
+                f"{served.tool.name}({shown}) fails on the untouched database: {message}{_null_column(environment, message, row)}"
+            )
+            fix = "Make the response model fit the rows (a column that may be NULL needs an Optional field), or the seed data."
             found.append(Finding(kind="failing_read", where=f"tool {served.tool.name}", what=what, fix=fix))
     return found
 

@@ -94,7 +94,9 @@ def _app(request: AppRequest, memory: int) -> AppReply:
 def _verify(request: VerifyRequest) -> VerifyReply:
     initial, final = base64.b64decode(request.initial_db), base64.b64decode(request.final_db)
     now = clock.parse_world_time(request.world_time)
-    return VerifyReply(verdicts=[verify.verify(source, initial, final, request.final_answer, now) for source in request.verifiers])
+    return VerifyReply(
+        verdicts=[verify.verify(source, initial, final, request.final_answer, now) for source in request.verifiers]
+    )
 
 
 def _calls(request: CallsRequest, memory: int) -> CallsReply:
@@ -165,7 +167,8 @@ def _earlier(match: "re.Match[str]", results: list[ToolResult]) -> Any:
     index, path = int(match[1]), match[2]
     if index >= len(results):
         raise LookupError(f"{match[0]} speaks of call {index}, but only {len(results)} came before")
-    found: list[JSONPathMatch] = list(finditer("$" + path, results[index].content))  # type: ignore[arg-type]
+    content: Any = results[index].content
+    found: list[JSONPathMatch] = list(finditer("$" + path, content))
     if not found:
         raise LookupError(f"{match[0]} finds nothing in the result of call {index}")
     return found[0].obj

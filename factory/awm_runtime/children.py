@@ -74,7 +74,7 @@ def _be_child(function: Callable[[], bytes], writer: int, parent: int) -> NoRetu
         code = 0
     except MemoryError:
         code = _OUT_OF_MEMORY
-    except BaseException as error:  # the boundary of a forked process: nothing may run on into the parent's code
+    except BaseException as error:  # noqa: BLE001 - the boundary of a forked process: nothing may run on into the parent's code
         _write_all(writer, f"{type(error).__name__}: {error}"[:4000].encode("utf-8", "replace"))
     finally:
         os._exit(code)
@@ -88,7 +88,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _read_all(descriptor: int, deadline: float) -> bytes | None:
     """All that the child writes; None where the deadline passes or it writes without end."""
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while True:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - _clock()))
         if not ready:

@@ -176,4 +176,4 @@ def _patch_random_class() -> None:
         real_seed(self, a, version)
 
     random.Random.seed = seed  # type: ignore[method-assign]
-    random.seed = random._inst.seed  # type: ignore[attr-defined]
+    random.seed = random._inst.seed

@@ -44,23 +44,35 @@ _ARCHITECTURES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # network, and messages between processes
-    "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242),
-    "sendmsg": (46, 211), "sendmmsg": (307, 269), "mq_open": (240, 180), "msgget": (68, 186), "semget": (64, 190), "shmget": (29, 194),
+    "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202),
+    "accept4": (288, 242),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269), "mq_open": (240, 180), "msgget": (68, 186), "semget": (64, 190),
+    "shmget": (29, 194),
     # other processes
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
+    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
     "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438), "ptrace": (101, 117),
-    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440), "kcmp": (312, 272),
-    "prlimit64": (302, 261), "setpriority": (141, 140), "sched_setaffinity": (203, 122), "setpgid": (109, 154), "setsid": (112, 157),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "prlimit64": (302, 261), "setpriority": (141, 140), "sched_setaffinity": (203, 122), "setpgid": (109, 154),
+    "setsid": (112, 157),
     # new programs, and rights that Landlock does not speak of
-    "execve": (59, 221), "execveat": (322, 281), "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
-    "chown": (92, None), "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
-    "utimensat": (280, 88), "futimesat": (261, None), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "execve": (59, 221), "execveat": (322, 281), "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None), "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54), "utime": (132, None),
+    "utimes": (235, None),
+    "utimensat": (280, 88), "futimesat": (261, None), "setxattr": (188, 5), "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "chroot": (161, 51),
     # the kernel's wide and little-used surfaces
-    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "bpf": (321, 280), "userfaultfd": (323, 282),
-    "perf_event_open": (298, 241), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "unshare": (272, 97),
-    "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "move_mount": (429, 429), "open_tree": (428, 428), "fsopen": (430, 430),
-    "pivot_root": (155, 41), "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "inotify_init1": (294, 26),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "bpf": (321, 280), "userfaultfd": (323, 282),
+    "perf_event_open": (298, 241), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "unshare": (272, 97),
+    "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "move_mount": (429, 429),
+    "open_tree": (428, 428), "fsopen": (430, 430),
+    "pivot_root": (155, 41), "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264),
+    "inotify_init1": (294, 26),
     "fanotify_init": (300, 262), "quotactl": (179, 60), "personality": (135, 92), "syslog": (103, 116),
 }  # fmt: skip
 _FORK: Final[dict[str, tuple[int | None, int | None]]] = {"fork": (57, None), "vfork": (58, None)}
@@ -103,7 +115,9 @@ def python_paths() -> list[Path]:
     found = {Path(sysconfig.get_path(name)).resolve() for name in names} | {Path(__file__).resolve().parent}
     found |= {Path(entry).resolve() for entry in sys.path if "lib-dynload" in entry}
     found |= {Path(name) for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo")}
-    found |= {Path(name) for name in ("/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types", "/dev/null", "/dev/urandom", "/dev/zero")}
+    found |= {
+        Path(name) for name in ("/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types", "/dev/null", "/dev/urandom", "/dev/zero")
+    }
     return sorted(path for path in found if path.exists())
 
 

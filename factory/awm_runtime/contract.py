@@ -95,7 +95,7 @@ class LoadReply(Wire):
     db: str
     """The database file, base64. Byte-identical for the same statements, world time and SQLite build."""
     dump_sha256: str
-    """SHA-256 of the canonical dump (tables by name, rows by primary key, values typed), which does not depend on the SQLite build."""
+    """SHA-256 of the canonical dump (tables by name, rows by key, values typed), which does not depend on the SQLite build."""
     integrity: list[str]
     """Rows of `PRAGMA integrity_check` other than `ok`."""
     dangling: list[ForeignKeyViolation]
@@ -226,7 +226,9 @@ class ToolResult(Wire):
     """Outcome of one tool call."""
 
     is_error: bool
-    kind: Literal["ok", "invalid_arguments", "not_found", "refused", "constraint", "internal", "timeout", "crashed", "format_error"]
+    kind: Literal[
+        "ok", "invalid_arguments", "not_found", "refused", "constraint", "internal", "timeout", "crashed", "format_error"
+    ]
     """`refused` is a 4xx of the environment's own; `internal`, `timeout` and `crashed` are the environment's fault."""
     status: int | None
     """HTTP status the endpoint answered, where it answered at all."""
@@ -259,6 +261,159 @@ class CallsReply(Wire):
     runs: list[Playthrough]
 
 
+# --- checks: many trials, verifiers under observation, exploration ----------------------------------------------------
+
+
+class Trial(Wire):
+    """One way through an environment: calls on a fresh episode, and the answer at their end."""
+
+    calls: list[ToolCall]
+    final_answer: str | None = None
+    task_id: int | None = None
+    """Whose verifiers judge it; None is judged by nobody."""
+    seed: int = 0
+
+
+class TrialsRequest(Wire):
+    """Play every trial, in one process where the environment allows it, and judge each by the code verifiers of its task."""
+
+    op: Literal["trials"] = "trials"
+    source: EnvironmentSource
+    trials: list[Trial]
+    verifiers: list[VerifierSource] = []
+    random_columns: list[tuple[str, str]] = []
+    """Columns, by table, that chance fills in new rows; they are no part of the canonical state."""
+    call_limit: float = 10.0
+    """Seconds a call may take."""
+    results: bool = True
+    """Whether results of calls and changes of state are wanted in the reply."""
+
+
+class RowChange(Wire):
+    key: list[JsonValue]
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class TrialRun(Wire):
+    results: list[ToolResult] = []
+    kinds: list[str] = []
+    """Outcome of each call."""
+    wrote: list[bool] = []
+    """Which calls left another database behind them."""
+    verdicts: list[Verdict] = []
+    state: str = ""
+    """Digest of the canonical state: equal where two ends hold the same facts."""
+    dump_sha256: str = ""
+    changes: dict[str, list[RowChange]] = {}
+    """Rows that differ from the start, by table."""
+    error: str | None = None
+    """Why it could not be played to its end."""
+
+
+class TrialsReply(Wire):
+    op: Literal["trials"] = "trials"
+    runs: list[TrialRun]
+    random_columns: list[tuple[str, str]] = []
+    """Columns in which two of the trials differ that have equal calls and another seed."""
+
+
+class InspectedCase(Wire):
+    """A pair of databases and an answer for verifiers to look at."""
+
+    final_db: str
+    final_answer: str | None
+
+
+class InspectRequest(Wire):
+    """Run verifiers under observation: what they open, start and write, how long they take, whether they repeat themselves."""
+
+    op: Literal["inspect"] = "inspect"
+    verifiers: list[VerifierSource]
+    initial_db: str
+    ends: dict[int, InspectedCase]
+    """The end of each task's solution, where it has one."""
+    world_time: str
+
+
+class Observation(Wire):
+    """What one verifier did."""
+
+    acts: list[str]
+    """Files opened, processes started, statements that write: `opens /etc/passwd`."""
+    seconds: float
+    """Processor time of its slowest run."""
+    memory: int
+    """Bytes that it needed at most beyond an empty process."""
+    unstable: list[str]
+    """How runs on the same databases differed, each with what alone had changed."""
+    exact_floats: list[str]
+    """Columns whose stored fraction moved by its last binary digit turned `complete` into something else."""
+
+
+class InspectReply(Wire):
+    op: Literal["inspect"] = "inspect"
+    observations: list[Observation]
+
+
+class ExploreRequest(Wire):
+    """Call tools at random, with arguments from schemas and live results, and report what breaks a rule that every app keeps."""
+
+    op: Literal["explore"] = "explore"
+    source: EnvironmentSource
+    calls: int
+    """Budget."""
+    seed: int = 0
+    call_limit: float = 10.0
+
+
+class Violation(Wire):
+    kind: Literal[
+        "exception",
+        "read_writes",
+        "failed_call_writes",
+        "no_effect",
+        "list_get",
+        "filter",
+        "page",
+        "reach",
+        "dangling",
+        "negative",
+        "hangs",
+    ]
+    tool: str
+    what: str
+    calls: list[ToolCall]
+    """The shortest sequence found that shows it, from a fresh episode."""
+
+
+class ToolUse(Wire):
+    calls: int = 0
+    ok: int = 0
+    refused: int = 0
+    internal: int = 0
+    changed: int = 0
+
+
+class WriteSample(Wire):
+    """Calls that change something, from a fresh episode; the last one does."""
+
+    calls: list[ToolCall]
+    tables: list[str]
+
+
+class ExploreReply(Wire):
+    op: Literal["explore"] = "explore"
+    calls: int
+    uses: dict[str, ToolUse]
+    violations: list[Violation]
+    writes: list[WriteSample]
+    repeats: list[str]
+    """Digests of one sequence played in two fresh processes, and once more in the second of them."""
+    reset_identical: bool
+    """Whether an episode that was reset is byte-identical to the seed."""
+
+
 class CheckFailed(Wire):
     """The check itself could not be carried out: time limit, memory limit, or a crash of the child that ran it."""
 
@@ -267,8 +422,14 @@ class CheckFailed(Wire):
     message: str
 
 
-CheckRequest = Annotated[LoadRequest | AppRequest | VerifyRequest | CallsRequest, Field(discriminator="op")]
-CheckReply = Annotated[LoadReply | AppReply | VerifyReply | CallsReply | CheckFailed, Field(discriminator="op")]
+CheckRequest = Annotated[
+    LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest,
+    Field(discriminator="op"),
+]
+CheckReply = Annotated[
+    LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | CheckFailed,
+    Field(discriminator="op"),
+]
 
 
 class CheckEnvelope(Wire):
@@ -314,12 +475,6 @@ class VerifyEpisode(Wire):
 
     final_answer: str | None = None
     mode: VerifierMode | None = None
-
-
-class RowChange(Wire):
-    key: list[JsonValue]
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
 
 
 class StateDiff(Wire):

@@ -83,7 +83,11 @@ class Control:
         return JSONResponse(found)
 
     async def listing(self, _request: Request) -> Response:
-        described = [self.episodes.describe(e).model_dump(mode="json") for e in self.episodes.running.values() if e is not self.episodes.default]
+        described = [
+            self.episodes.describe(e).model_dump(mode="json")
+            for e in self.episodes.running.values()
+            if e is not self.episodes.default
+        ]
         return JSONResponse(described)
 
     async def create(self, request: Request) -> Response:

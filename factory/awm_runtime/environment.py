@@ -5,10 +5,15 @@ to the seed from then on: every episode starts from `seed`.
 """
 
 import gc
+import sqlite3
 import sys
 import threading
+import types
 from dataclasses import dataclass
 from typing import Any, Final
+
+import sqlalchemy
+from sqlalchemy import orm
 
 from awm_runtime import binding, calling, clock, dump, faults, loading, tools
 from awm_runtime.binding import Slot
@@ -51,7 +56,8 @@ class Environment:
         with clock.world(self.start):
             self.loaded = loading.load(code)
             self.derived: Derived = tools.derive(self.loaded.app)
-        self.holds_connection = slot.pin()
+        self.holds_connection = slot.held() or _keeps_session(self.loaded.module)
+        slot.keep = self.holds_connection
         slot.clean()
         self.threads = threading.active_count()
         self.seed = slot.content() if slot.version() else seed
@@ -92,7 +98,7 @@ class Environment:
         clock.enter(self.start + step * STEP_SECONDS, seed, step)
         try:
             outcome = await caller(arguments)
-        except BaseException as raised:  # the boundary to environment code: it may raise anything, SystemExit too
+        except BaseException as raised:  # noqa: BLE001 - the boundary to environment code: it may raise anything, SystemExit too
             error = raised
         finally:
             clock.leave()
@@ -122,3 +128,7 @@ class Environment:
             slot.load_bytes(before)
 
 
+def _keeps_session(module: types.ModuleType) -> bool:
+    """A session or connection at module level, used or not yet."""
+    kinds = (orm.Session, orm.scoped_session, sqlalchemy.Connection, sqlite3.Connection, sqlite3.Cursor)
+    return any(isinstance(value, kinds) for value in vars(module).values())

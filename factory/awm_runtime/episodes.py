@@ -210,10 +210,14 @@ class Episodes:
     async def _own(self, episode: Running) -> Link:
         """The process of an episode whose environment keeps state in its modules. Raises Refused, WorkerGone."""
         if episode.worker is None or episode.worker.lost:
-            processes = sum(e.worker is not None for e in self.running.values()) + sum(len(e.parked) for e in self.running.values())
+            processes = sum(e.worker is not None for e in self.running.values()) + sum(
+                len(e.parked) for e in self.running.values()
+            )
             if processes >= MOST_SOLO:
                 why = "; ".join(self.ready.module_state[:2])
-                raise Refused(429, f"this environment needs a process an episode ({why}), and {MOST_SOLO} are in use; delete some")
+                raise Refused(
+                    429, f"this environment needs a process an episode ({why}), and {MOST_SOLO} are in use; delete some"
+                )
             episode.worker = await self.pool.solo()
         return episode.worker
 
@@ -290,7 +294,9 @@ class Episodes:
         try:
             reply = await self.judge.ask(Frame(ask | source.model_dump(), state.changes or b""), _VERIFY_LIMIT)
         except WorkerGone as gone:
-            return Verdict(mode=source.mode, error=f"the verifier could not be run: {gone}", internal_errors=state.internal_errors)
+            return Verdict(
+                mode=source.mode, error=f"the verifier could not be run: {gone}", internal_errors=state.internal_errors
+            )
         return Verdict.model_validate(json.loads(reply) | {"internal_errors": state.internal_errors})
 
 

@@ -62,9 +62,9 @@ def from_exception(error: BaseException, anchor: sqlite3.Connection | None) -> F
         return _from_response(error)
     if isinstance(error, (exc.IntegrityError, sqlite3.IntegrityError)):
         return _from_integrity(error, anchor)
-    if isinstance(error, (exc.NoResultFound, orm.exc.UnmappedInstanceError)) or _is_none_access(error):
-        if missing := _missing_row(error):
-            return Fault("not_found", missing)
+    uses_none = isinstance(error, (exc.NoResultFound, orm.exc.UnmappedInstanceError)) or _is_none_access(error)
+    if uses_none and (missing := _missing_row(error)):
+        return Fault("not_found", missing)
     if isinstance(error, exc.DBAPIError) and error.orig is not None:
         return Fault("internal", _named(error.orig))
     return Fault("internal", _named(error))
@@ -100,7 +100,9 @@ def _from_integrity(error: BaseException, anchor: sqlite3.Connection | None) -> 
         says = "must be given" if match[1] == "NOT NULL" else "must be unique, and this value exists already"
         return Fault("constraint", f"{', '.join(columns)} {says}", None, details)
     if match := _CHECK.match(text):
-        return Fault("constraint", f"this rule of the database is not met: {match[1]}", None, {"constraint": "check", "rule": match[1]})
+        return Fault(
+            "constraint", f"this rule of the database is not met: {match[1]}", None, {"constraint": "check", "rule": match[1]}
+        )
     if "FOREIGN KEY" in text:
         missing = _missing_parent(getattr(error, "statement", None), getattr(error, "params", None), anchor)
         message = missing or "a row that this one refers to does not exist, or rows still refer to the one removed"
@@ -180,5 +182,3 @@ def _asks_for_one_row(node: ast.expr) -> bool:
     if isinstance(node, ast.Await):
         node = node.value
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ONE_ROW
-
-

@@ -39,7 +39,9 @@ async def read_body(receive: Receive, limit: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def answer(send: Send, status: int, body: bytes = b"", *, headers: tuple[tuple[bytes, bytes], ...] = (), kind: bytes = JSON) -> None:
+async def answer(
+    send: Send, status: int, body: bytes = b"", *, headers: tuple[tuple[bytes, bytes], ...] = (), kind: bytes = JSON
+) -> None:
     fields = [(b"content-length", str(len(body)).encode()), *headers]
     if body:
         fields.append((b"content-type", kind))

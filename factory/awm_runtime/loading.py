@@ -50,12 +50,12 @@ def load(code: str) -> Loaded:
     try:
         with _no_server():
             exec(compile(code, FILE_NAME, "exec"), module.__dict__)
-    except BaseException as error:  # the boundary to generated code, which may also call sys.exit on import
+    except BaseException as error:
         raise LoadFailed("import_error", _where(error), _what(error)) from error
     app = _find(module)
     try:
         asyncio.run(_start(app))
-    except BaseException as error:  # start-up handlers are generated code too
+    except BaseException as error:
         raise LoadFailed("import_error", _where(error), f"its start-up handler failed: {_what(error)}") from error
     return Loaded(app, module)
 

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 
+from awm_runtime.console import complain, tell
 from awm_runtime.settings import Settings, SettingsError
 
 _COMMANDS = ("serve", "stdio", "verify", "export", "certificate")
@@ -21,7 +22,7 @@ _COMMANDS = ("serve", "stdio", "verify", "export", "certificate")
 def main() -> None:
     arguments = sys.argv[1:] or ["serve"]
     if arguments[0] in ("-h", "--help"):
-        print(__doc__)
+        tell(str(__doc__).strip())
         return
     if arguments[0] not in _COMMANDS:
         _execute(arguments)
@@ -51,7 +52,7 @@ def _run(command: str, arguments: list[str], settings: Settings) -> int:
 
         return getattr(commands, command)(settings, arguments)  # type: ignore[no-any-return]
     except BundleBroken as error:
-        print(f"awm-runtime: {error}", file=sys.stderr)
+        complain(error)
         return 1
 
 

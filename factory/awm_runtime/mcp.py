@@ -57,7 +57,11 @@ class McpServer:
             return Reply(200, error(None, _INVALID_REQUEST, "this is no JSON-RPC request"))
         method, key = message.get("method"), message.get("id")
         if not isinstance(method, str):
-            return Reply(202) if "result" in message or "error" in message else Reply(200, error(key, _INVALID_REQUEST, "no method is named"))
+            return (
+                Reply(202)
+                if "result" in message or "error" in message
+                else Reply(200, error(key, _INVALID_REQUEST, "no method is named"))
+            )
         if "id" not in message:
             return Reply(202)
         params = message.get("params") or {}

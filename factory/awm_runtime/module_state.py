@@ -4,10 +4,22 @@ import ast
 from typing import Final
 
 _MUTATORS: Final = {
-    "append", "extend", "insert", "remove", "pop", "popitem", "clear", "update", "setdefault", "add", "discard", "sort", "reverse",
-    "appendleft", "popleft", "put", "put_nowait",
+    "append", "extend", "insert", "remove", "pop", "popitem", "clear", "update", "setdefault", "add", "discard", "sort",
+    "reverse", "appendleft", "popleft", "put", "put_nowait",
 }  # fmt: skip
-_CONTAINERS: Final = {"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict", "Queue", "count", "cycle", "bytearray"}
+_CONTAINERS: Final = {
+    "list",
+    "dict",
+    "set",
+    "defaultdict",
+    "deque",
+    "Counter",
+    "OrderedDict",
+    "Queue",
+    "count",
+    "cycle",
+    "bytearray",
+}
 
 
 def written_names(code: str) -> dict[str, str]:
@@ -33,7 +45,9 @@ def _containers(node: ast.stmt) -> list[str]:
     value = node.value
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
     name = value.func.attr if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else name
-    is_container = isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)) or name in _CONTAINERS
+    is_container = (
+        isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)) or name in _CONTAINERS
+    )
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return [target.id for target in targets if isinstance(target, ast.Name)] if is_container else []
 

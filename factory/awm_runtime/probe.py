@@ -13,6 +13,8 @@ from typing import Any
 from mcp import ClientSession, McpError
 from mcp.client.streamable_http import streamablehttp_client
 
+from awm_runtime.console import tell
+
 
 async def probe(url: str, calls: list[tuple[str, dict[str, Any]]], headers: dict[str, str] | None = None) -> dict[str, Any]:
     async with streamablehttp_client(url, headers=headers) as (read, write, _), ClientSession(read, write) as session:
@@ -38,7 +40,9 @@ async def _call(session: ClientSession, name: str, arguments: dict[str, Any]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m awm_runtime.probe", description=__doc__)
     parser.add_argument("url", help="http://host:8000/mcp")
-    parser.add_argument("--call", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help="call a tool; may be repeated")
+    parser.add_argument(
+        "--call", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help="call a tool; may be repeated"
+    )
     parser.add_argument("--timeout", type=float, default=30.0, help="seconds for all of it (default 30)")
     arguments = parser.parse_args()
     calls = [(name, json.loads(text)) for name, text in arguments.call]
@@ -48,9 +52,9 @@ def main() -> None:
             return await probe(arguments.url, calls)
 
     try:
-        print(json.dumps(asyncio.run(limited()), ensure_ascii=False))
-    except Exception as error:  # the boundary to the network and the client library: the caller reads JSON, whatever happens
-        print(json.dumps({"error": f"{type(error).__name__}: {_innermost(error)}"}))
+        tell(json.dumps(asyncio.run(limited()), ensure_ascii=False))
+    except Exception as error:  # noqa: BLE001 - the boundary to the network and the client library: the caller reads JSON, whatever happens
+        tell(json.dumps({"error": f"{type(error).__name__}: {_innermost(error)}"}))
         sys.exit(1)
 
 

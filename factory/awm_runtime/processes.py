@@ -44,7 +44,13 @@ class WorkerGone(Exception):
 
 def _spawn(module: str, first: Frame) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     ours, theirs = socket.socketpair()
-    environment = {"PATH": os.defpath, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        "PATH": os.defpath,
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TZ": "UTC",
+        "PYTHONWARNINGS": "ignore",
+    }
     command = [sys.executable, "-m", module, str(theirs.fileno())]
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

@@ -32,7 +32,13 @@ class Endpoint:
 
 def endpoints(app: FastAPI) -> list[Endpoint]:
     """Endpoints that OpenAPI lists, in the order in which they are asked."""
-    return [Endpoint(route, m) for route in _flat(app.routes) if route.include_in_schema for m in METHODS if m in (route.methods or ())]
+    return [
+        Endpoint(route, m)
+        for route in _flat(app.routes)
+        if route.include_in_schema
+        for m in METHODS
+        if m in (route.methods or ())
+    ]
 
 
 def _flat(routes: Sequence[BaseRoute]) -> Iterator[APIRoute]:

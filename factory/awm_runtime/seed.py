@@ -101,7 +101,9 @@ def _build(statements: list[_Single], now: float) -> _Built:
             try:
                 _execute(built, position, single, now)
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-                failure = StatementFailure(phase=single.phase, table=single.table, index=single.index, sql=single.sql, error=str(error))
+                failure = StatementFailure(
+                    phase=single.phase, table=single.table, index=single.index, sql=single.sql, error=str(error)
+                )
                 built.failures.append(failure)
     if connection.in_transaction:
         connection.commit()

@@ -1,18 +1,19 @@
-"""The supervisor: PID 1 of an environment's container. It runs no environment code, and holds the only copy of episodes' states."""
+"""The supervisor: PID 1 of an environment's container. It runs no environment code and holds the episodes' states."""
 
 import asyncio
 import logging
 import signal
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
+import uvloop
 
 from awm_runtime import processes
 from awm_runtime.bundle_files import BundleFiles
+from awm_runtime.console import complain
 from awm_runtime.control import Control
 from awm_runtime.episodes import Episodes
 from awm_runtime.http import App, Receive, Scope, Send
@@ -72,15 +73,11 @@ def serve(settings: Settings) -> int:
         with environment(settings) as (pool, episodes):
             return _run(_serve(settings, pool, episodes))
     except processes.EnvironmentBroken as error:
-        print(f"awm-runtime: {error}", file=sys.stderr)
+        complain(error)
         return 1
 
 
-def _run(main: "asyncio.coroutines.Coroutine[object, object, int]") -> int:  # type: ignore[name-defined]
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
+def _run(main: Coroutine[object, object, int]) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 

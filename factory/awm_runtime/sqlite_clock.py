@@ -5,12 +5,11 @@ serves every form SQLite has (CURRENT_TIMESTAMP, `date('now')`, defaults, trigge
 offer it, so this module reaches for the C struct through ctypes. The library is the one that `_sqlite3` itself is linked to.
 """
 
+import _sqlite3
 import ctypes
 import sqlite3
 from collections.abc import Callable
 from typing import Final
-
-import _sqlite3
 
 UNIX_EPOCH_JULIAN_MS: Final = 210_866_760_000_000
 """Milliseconds from SQLite's day zero (noon, 24 November 4714 BC) to 1970-01-01T00:00Z (sqlite.org/c3ref/vfs.html)."""
@@ -40,11 +39,13 @@ _callbacks: list[object] = []
 
 
 def install(now: Callable[[], float]) -> None:
-    """Make SQLite in this process ask `now` (seconds since the epoch) for the time. Raises RuntimeError where it can't be done."""
+    """Make SQLite in this process ask `now` (seconds since the epoch) for the time. Raises RuntimeError where it can't."""
     try:
         find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
     except (OSError, AttributeError) as error:
-        raise RuntimeError(f"this Python hides its SQLite library ({error}); use one whose _sqlite3 module links it openly") from error
+        raise RuntimeError(
+            f"this Python hides its SQLite library ({error}); use one whose _sqlite3 module links it openly"
+        ) from error
     find.restype, find.argtypes = ctypes.POINTER(_Vfs), [ctypes.c_char_p]
 
     def as_days(_vfs: int, out: "ctypes._Pointer[ctypes.c_double]") -> int:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 
+from awm_runtime.console import complain
 from awm_runtime.episodes import Episodes
 from awm_runtime.mcp import McpServer
 from awm_runtime.processes import EnvironmentBroken, Pool
@@ -18,7 +19,7 @@ def stdio(settings: Settings) -> int:
         with environment(settings) as (pool, episodes):
             asyncio.run(_converse(pool, episodes, output.write, output.flush))
     except EnvironmentBroken as error:
-        print(f"awm-runtime: {error}", file=sys.stderr)
+        complain(error)
         return 1
     return 0
 

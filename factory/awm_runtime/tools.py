@@ -1,4 +1,4 @@
-"""From an app to the tools it offers: as fastapi-mcp derives them, without those that can't work, and mended where that is safe."""
+"""From an app to the tools it offers: as fastapi-mcp derives them, less those that can't work, mended where that is safe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi_mcp.openapi.convert import convert_openapi_to_mcp_tools
+from fastapi_mcp.openapi.convert import convert_openapi_to_mcp_tools  # type: ignore[import-untyped]
+from fastapi_mcp.openapi.utils import resolve_schema_references  # type: ignore[import-untyped]
 
 from awm_runtime import names, routes, schemas
 from awm_runtime.contract import Finding, Tool, ToolMending
@@ -69,7 +70,15 @@ def derive(app: FastAPI) -> Derived:
         name = _name(operation_id, f"{method} {path}", operation_id in seen, derived)
         seen.add(operation_id)
         inlined = {**operations[operation_id], **_inlined(kept, method, path)}
-        _add(derived, name, endpoint, converted.description or "", converted.inputSchema, inlined, schemas.definitions(document, recursive))
+        _add(
+            derived,
+            name,
+            endpoint,
+            converted.description or "",
+            converted.inputSchema,
+            inlined,
+            schemas.definitions(document, recursive),
+        )
     if not derived.tools:
         what, fix = "no endpoint of it can be served as a tool.", "Give the app endpoints with an operation_id each."
         derived.findings.append(_finding("no_tools", "app.py", what, fix))
@@ -86,13 +95,13 @@ def _openapi(app: FastAPI, derived: Derived) -> Schema:
 
     try:
         return document(list(app.routes))
-    except Exception:  # the boundary to generated models and annotations, which pydantic runs here
+    except Exception:  # noqa: BLE001 - the boundary to generated models and annotations, which pydantic runs here
         good = []
         for route in app.routes:
             try:
                 document([route])
                 good.append(route)
-            except Exception as error:  # the same boundary, one route at a time
+            except Exception as error:  # noqa: BLE001 - the same boundary, one route at a time
                 where = str(getattr(route, "path", route))
                 name = str(getattr(route, "operation_id", None) or getattr(route, "name", where))
                 what = f"it has no OpenAPI description: {type(error).__name__}: {str(error)[:300]}"
@@ -101,8 +110,6 @@ def _openapi(app: FastAPI, derived: Derived) -> Schema:
 
 
 def _inlined(document: Schema, method: str, path: str) -> Schema:
-    from fastapi_mcp.openapi.utils import resolve_schema_references
-
     resolved: Schema = resolve_schema_references(document["paths"][path][method.lower()], document)
     return {"parameters": resolved.get("parameters", []), "request_body": resolved.get("requestBody", {})}
 
@@ -113,7 +120,9 @@ def _unreachable(app: FastAPI, endpoint: Endpoint, operation_id: str, derived: D
         return False
     other, name = answering.operation_id, names.legal_name(operation_id)
     if answering.path == endpoint.path:
-        what = f"{operation_id} ({endpoint}) and {other} have one method and path; the tool that is listed runs the code of {other}."
+        what = (
+            f"{operation_id} ({endpoint}) and {other} have one method and path; the tool that is listed runs the code of {other}."
+        )
         derived.omit(name, "duplicate_route", f"tool {operation_id}", what, "Give one of them another path or method.")
     else:
         what = f"{operation_id} ({endpoint}) is answered by {other}, because {answering.path} stands before it."
@@ -132,7 +141,7 @@ def _name(operation_id: str, place: str, taken: bool, derived: Derived) -> str:
         return name
     name = names.legal_name(operation_id)
     if name != operation_id:
-        what = f"operation id {operation_id!r} ({len(operation_id)} characters) is no tool name that clients accept; served as {name}."
+        what = f"operation id {operation_id!r} ({len(operation_id)} characters) is no name that clients accept; served as {name}."
         fix = "Use at most 64 of the characters A-Z a-z 0-9 _ and -."
         derived.findings.append(_finding("long_name", f"tool {operation_id}", what, fix, mended=True))
         derived.mendings.append(ToolMending(tool=name, kind="renamed", why=what))
@@ -175,10 +184,19 @@ def _mend(derived: Derived, name: str, schema: Schema, operation: Schema, body_s
 
     sources = {p["name"]: p.get("schema", {}) for p in operation["parameters"]} | body_schema.get("properties", {})
     if changed := schemas.allow_null(schema):
-        mended("null_allowed", f"null is allowed for {', '.join(changed)}, as the author wrote; fastapi-mcp adds a type that forbids it.")
+        mended(
+            "null_allowed",
+            f"null is allowed for {', '.join(changed)}, as the author wrote; fastapi-mcp adds a type that forbids it.",
+        )
     if changed := schemas.drop_false_type(schema, sources):
-        mended("schema_repaired", f"a type that fastapi-mcp guessed for {', '.join(changed)} is gone; the author's schema has none.")
-    clashes = [p["name"] for p in operation["parameters"] if p["in"] in ("path", "query") and p["name"] in body_schema.get("properties", {})]
+        mended(
+            "schema_repaired", f"a type that fastapi-mcp guessed for {', '.join(changed)} is gone; the author's schema has none."
+        )
+    clashes = [
+        p["name"]
+        for p in operation["parameters"]
+        if p["in"] in ("path", "query") and p["name"] in body_schema.get("properties", {})
+    ]
     for clash in clashes:
         what = f"{clash} stands in the path or query and in the body; the one value given goes to both."
         fix = f"Take {clash} out of the body, or rename one of the two."

@@ -104,7 +104,7 @@ def _verdict(source: VerifierSource, files: Databases, final_answer: str | None)
         returned = function(*arguments)
     except MemoryError:
         raise
-    except BaseException as error:  # the boundary to generated code
+    except BaseException as error:  # noqa: BLE001 - the boundary to generated code
         return _error(source, f"the verifier failed: {type(error).__name__}: {str(error)[:500]}")
     return _read(source, returned)
 
@@ -122,7 +122,9 @@ def _read(source: VerifierSource, returned: Any) -> Verdict:
     if source.mode == "code":
         result = returned.get("result") if isinstance(returned, dict) else None
         if not isinstance(result, str) or result not in REWARDS:
-            return _error(source, f'invalid verdict: it returned {_shown(returned)}, not {{"result": "complete"}} or {{"result": "others"}}')
+            return _error(
+                source, f'invalid verdict: it returned {_shown(returned)}, not {{"result": "complete"}} or {{"result": "others"}}'
+            )
         return Verdict.model_validate({"mode": "code", "classification": result, "reward": REWARDS[result]})
     if not isinstance(returned, dict):
         return _error(source, f"invalid evidence: it returned {_shown(returned)}, not a dict")

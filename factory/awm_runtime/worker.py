@@ -186,7 +186,7 @@ def start(environment: Environment, link: socket.socket, max_result: int, *, sol
         confine.die_with_parent()
         confine.forbid_fork()
         Worker(environment, link, max_result).serve()
-    except Exception:  # the last boundary of a forked process: its fault belongs on the container's log
+    except Exception:  # noqa: BLE001 - the last boundary of a forked process: its fault belongs on the container's log
         traceback.print_exc()
     finally:
         os._exit(1)

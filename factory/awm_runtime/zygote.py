@@ -10,13 +10,13 @@ import signal
 import socket
 import sys
 import traceback
+from typing import Any
 
 from awm_runtime import confine, frames, worker
 from awm_runtime.environment import Environment, prepare_process
 from awm_runtime.frames import Frame
 from awm_runtime.loading import LoadFailed
 from awm_runtime.module_state import written_names
-
 
 
 def main() -> None:
@@ -61,7 +61,8 @@ async def _warm_up(environment: Environment) -> None:
     slot = environment.new_slot()
     for name, caller in environment.callers.items():
         if caller.tool.method == "GET":
-            arguments = {key: 1 for key in caller.tool.input_schema.get("required", [])}  # type: ignore[union-attr]
+            required: Any = caller.tool.input_schema.get("required", [])
+            arguments = dict.fromkeys(required, 1)
             await environment.play(slot, None, name, arguments, 0, 1)
     environment.drop_slot(slot)
 
@@ -84,6 +85,6 @@ def _fork_on_demand(link: socket.socket, environment: Environment, max_result: i
 if __name__ == "__main__":
     try:
         main()
-    except Exception:  # the last boundary: what is wrong here must be on the container's log before the process ends
+    except Exception:  # noqa: BLE001 - the last boundary: what is wrong here must be on the container's log before the process ends
         traceback.print_exc()
         sys.exit(1)
