@@ -63,7 +63,7 @@ class ScriptedModel:
                 return fenced_json(self._solution(purpose))
             case stage:
                 value = json.loads(self._text(purpose, stage, "json"))
-                return fenced_json({_WRAPPED[stage]: value} if isinstance(value, list) else value)
+                return fenced_json(unwrapped(stage, value))
 
     def _solution(self, purpose: Purpose) -> dict[str, Any]:
         for name in (f"solutions.{purpose.attempt}.json", "solutions.json"):
@@ -86,6 +86,11 @@ class ScriptedModel:
         if folder is None:
             raise _missing(Path("scenario.json"), purpose)
         return folder
+
+
+def unwrapped(stage: str, value: JsonValue) -> JsonValue:
+    """A file's content as the answer's object."""
+    return {_WRAPPED[stage]: value} if isinstance(value, list) else value
 
 
 def _missing(path: Path, purpose: Purpose) -> RecordingMissing:

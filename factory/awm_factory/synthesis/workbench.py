@@ -46,6 +46,8 @@ class TableRows:
     types: tuple[str, ...]
     """As declared, upper case."""
     rows: tuple[tuple[Value, ...], ...]
+    parents: dict[str, str]
+    """Column to the table that its foreign key points to."""
 
     def column(self, name: str) -> list[Value]:
         place = self.columns.index(name)
@@ -143,6 +145,7 @@ def _read_table(connection: sqlite3.Connection, name: str) -> TableRows:
         name=name,
         columns=tuple(column[1] for column in columns),
         types=tuple(column[2].upper() for column in columns),
+        parents={row[3]: row[2] for row in connection.execute(f"PRAGMA foreign_key_list({quoted})")},
         rows=tuple(connection.execute(f"SELECT {', '.join(_quote(column[1]) for column in columns)} FROM {quoted}")),
     )
 

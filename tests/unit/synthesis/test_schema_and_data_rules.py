@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from synthesis_support import changed, loaded, part, rows_of, said, shelf, shelf_rows
 
 from awm_factory.problems import Problem
 from awm_factory.synthesis.artifacts import SampleData, Schema
 from awm_factory.synthesis.checks import data, schema
 from awm_runtime.contract import MovingStatement
+from synthesis_support import changed, loaded, part, rows_of, said, shelf, shelf_rows
 
 TASKS = part("tasks.json")
 
@@ -68,7 +68,7 @@ def test_a_task_that_is_done_already_is_refused_by_its_own_promise() -> None:
 
 
 def test_start_data_that_holds_what_a_task_is_to_make_is_refused() -> None:
-    tasks = ["Add a tool named \"Edger\" of the category \"garden\"."]
+    tasks = ['Add a tool named "Edger" of the category "garden".']
     assert "is to make 'Edger', and a row of tools is called so already" in said(found(tasks=tasks))
 
 
@@ -78,7 +78,7 @@ def test_start_data_that_holds_an_unquoted_person_to_register_is_refused() -> No
 
 
 def test_rows_that_a_task_names_and_nobody_inserted_are_missed() -> None:
-    tasks = ["Take back the tool \"Jigsaw\", which is on loan."]
+    tasks = ['Take back the tool "Jigsaw", which is on loan.']
     assert "speaks of the tool 'Jigsaw', which no row of tools" in said(found(tasks=tasks))
 
 
@@ -90,7 +90,11 @@ def test_a_promise_about_a_table_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("'2026-01-05', '2025-12-28 10:15:00'", "'05.01.2026', '2025-12-28 10:15:00'", "no DATE that the ORM reads: '05.01.2026'"),
+        (
+            "'2026-01-05', '2025-12-28 10:15:00'",
+            "'05.01.2026', '2025-12-28 10:15:00'",
+            "no DATE that the ORM reads: '05.01.2026'",
+        ),
         ("'2025-12-28 10:15:00'", "'28/12/2025 10:15'", "no DATETIME that the ORM reads"),
         ("'2025-12-28 10:15:00', NULL", "'2025-12-28 10:15:00', ''", "1 rows hold ''"),
         ("(1, 'Piet Aalders', 'keeper')", "(9, 'Piet Aalders', 'keeper')", "no row with id 1"),

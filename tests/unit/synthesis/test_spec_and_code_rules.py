@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from synthesis_support import api, changed, part, said, shelf_rows
 
 from awm_factory.problems import Problem
 from awm_factory.synthesis.artifacts import ApiSpec
 from awm_factory.synthesis.checks import code, spec, tools
 from awm_factory.synthesis.checks.reading import read
 from awm_runtime.contract import Tool
+from synthesis_support import api, changed, part, said, shelf_rows
 
 SPEC = part("spec.json")
 CODE = part("code.py")
@@ -73,9 +73,20 @@ def test_good_code_passes() -> None:
     [
         ([("import os\n", '"""Tool Shelf."""\nimport os\n')], "first line is no import"),
         ([("from_attributes=True", "orm_mode=True")], "orm_mode"),
-        ([("class Base(DeclarativeBase):\n    pass\n", "class Base(DeclarativeBase):\n    pass\n\n\nBase.metadata.drop_all(engine)\n")], "drops the tables"),
+        (
+            [
+                (
+                    "class Base(DeclarativeBase):\n    pass\n",
+                    "class Base(DeclarativeBase):\n    pass\n\n\nBase.metadata.drop_all(engine)\n",
+                )
+            ],
+            "drops the tables",
+        ),
         ([('__tablename__ = "loans"', '__tablename__ = "lendings"')], "'lendings' is not in the schema"),
-        ([("    due_on: Mapped[date]\n", "    due_on: Mapped[date]\n    note: Mapped[Optional[str]]\n")], "loans has no column note"),
+        (
+            [("    due_on: Mapped[date]\n", "    due_on: Mapped[date]\n    note: Mapped[Optional[str]]\n")],
+            "loans has no column note",
+        ),
         ([("def now() -> datetime:", "def now() -> datetime")], "can't be parsed"),
     ],
 )
@@ -84,27 +95,34 @@ def test_code_of_the_wrong_shape_is_refused(pairs: list[tuple[str, str]], fault:
 
 
 def test_a_commit_before_a_check_is_refused() -> None:
-    late = (
-        "        session.flush()\n        answer = LoanOut.model_validate(loan)\n        session.commit()\n        return answer\n\n\n@app.post(\"/loans/{",
-        "        session.commit()\n        if body.due_on < now().date():\n            raise HTTPException(422, 'the due day is past')\n"
-        "        return LoanOut.model_validate(loan)\n\n\n@app.post(\"/loans/{",
+    end = (
+        '        answer = LoanOut.model_validate(loan)\n        session.commit()\n        return answer\n\n\n@app.post("/loans/{'
     )
-    found = code_with(late)
+    late = """        session.commit()
+        if body.due_on < now().date():
+            raise HTTPException(422, "the due day is past")
+        return LoanOut.model_validate(loan)
+
+
+@app.post("/loans/{"""
+    found = code_with((end, late))
     assert [(problem.where, problem.severity) for problem in found] == [("tool lend_tool", "error")]
     assert "commits in line" in said(found)
 
 
 def test_a_commit_in_one_branch_and_an_error_in_the_other_is_fine() -> None:
-    early = (
-        "        tool = session.get(ToolRow, body.tool_id)\n",
-        "        if body.due_on == now().date():\n            session.commit()\n            return LoanOut.model_validate(session.get(Loan, 1))\n"
-        "        tool = session.get(ToolRow, body.tool_id)\n",
-    )
-    assert code_with(early) == []
+    begin = "        tool = session.get(ToolRow, body.tool_id)\n"
+    early = """        if body.due_on == now().date():
+            session.commit()
+            return LoanOut.model_validate(session.get(Loan, 1))
+"""
+    assert code_with((begin, early + begin)) == []
 
 
 def test_two_commits_in_a_row_are_a_warning() -> None:
-    found = code_with(("        session.add(loan)\n        session.flush()\n", "        session.add(loan)\n        session.commit()\n"))
+    found = code_with(
+        ("        session.add(loan)\n        session.flush()\n", "        session.add(loan)\n        session.commit()\n")
+    )
     assert [(problem.severity, problem.where) for problem in found] == [("warning", "tool lend_tool")]
 
 
@@ -115,7 +133,10 @@ def test_two_commits_in_a_row_are_a_warning() -> None:
         [("    due_on: date\n\n\ndef now", "    due_on: Optional[str] = None\n\n\ndef now")],
         [
             ("    due_on: date\n\n\ndef now", "    due_on: str\n\n\ndef now"),
-            ("Loan(tool_id=tool.id, member_id=member.id, due_on=body.due_on, lent_at=now())", "Loan(**body.model_dump(), lent_at=now())"),
+            (
+                "Loan(tool_id=tool.id, member_id=member.id, due_on=body.due_on, lent_at=now())",
+                "Loan(**body.model_dump(), lent_at=now())",
+            ),
         ],
     ],
 )
@@ -144,14 +165,14 @@ def test_null_rows_that_the_answer_forbids_are_refused() -> None:
 
 
 def test_what_code_writes_is_read_from_constructors_and_assignments() -> None:
-    written = read(CODE).written()
+    written = read(CODE).written
     assert written["loans"] == {"tool_id", "member_id", "due_on", "lent_at", "returned_at"}
     assert written["tools"] == {"status"}
     assert "users" not in written
 
 
 def test_code_that_writes_in_ways_nobody_can_read_is_left_open() -> None:
-    assert read(CODE + "\n\ndef fill(row):\n    session.execute(insert(Loan).values(**row))\n").written()["loans"] is None
+    assert read(CODE + "\n\ndef fill(row):\n    session.execute(insert(Loan).values(**row))\n").written["loans"] is None
 
 
 def tool(schema: dict[str, Any]) -> Tool:

@@ -1,10 +1,10 @@
 """Tasks as the stage *tasks* refuses them, and the good ones that it must let through."""
 
 import pytest
-from synthesis_support import part, said
 
 from awm_factory.synthesis.checks import tasks
-from awm_factory.synthesis.checks.wording import quotes
+from awm_factory.synthesis.checks.wording import dated, quotes
+from synthesis_support import part, said
 
 
 def test_good_tasks_pass() -> None:
@@ -24,14 +24,12 @@ def test_the_same_task_twice_is_one() -> None:
     ("task", "fault"),
     [
         ("Log in and show my loans.", "signing in"),
-        ("Change my password to \"hunter2\".", "signing in"),
+        ('Change my password to "hunter2".', "signing in"),
         ("Click on the loan of the Edger and end it.", "screen"),
         ("Upload a photo of the Edger.", "files"),
         ("Export all loans as CSV.", "files"),
         ("End the loan you created in the previous task.", "leans on another task"),
         ("Lend the Edger to [member name].", "blank"),
-        ("Lend the Edger until next Friday.", "without a date"),
-        ("Which loans are due today?", "without a date"),
     ],
 )
 def test_what_no_api_does_or_nobody_could_know_is_refused(task: str, fault: str) -> None:
@@ -41,9 +39,8 @@ def test_what_no_api_does_or_nobody_could_know_is_refused(task: str, fault: str)
 @pytest.mark.parametrize(
     "task",
     [
-        "Which loans are due today, 2026-01-05?",
         "Sign Omar Saleh up for the sharpening course on 2026-02-01.",
-        "Note on the Edger that \"the next upload of the manual is due\".",
+        'Note on the Edger that "the next upload of the manual is due".',
         "Add the check-in time 09:00 to the visit of 2026-01-05.",
     ],
 )
@@ -53,8 +50,8 @@ def test_words_in_another_sense_are_let_through(task: str) -> None:
 
 def test_a_task_that_needs_what_another_makes_is_refused() -> None:
     story = [
-        "Create a new programme named \"Winter Repairs\" with a budget of 500 USD.",
-        "Add a workshop on 2026-02-01 to the programme \"Winter Repairs\".",
+        'Create a new programme named "Winter Repairs" with a budget of 500 USD.',
+        'Add a workshop on 2026-02-01 to the programme "Winter Repairs".',
     ]
     found = tasks.check(story, 2)
     assert [problem.task_id for problem in found] == [1]
@@ -62,19 +59,31 @@ def test_a_task_that_needs_what_another_makes_is_refused() -> None:
 
 
 def test_two_tasks_may_speak_of_one_thing_that_exists() -> None:
-    both = ["Rename the programme \"Winter Repairs\" to \"Cold Repairs\".", "Close the programme \"Winter Repairs\"."]
+    both = ['Rename the programme "Winter Repairs" to "Cold Repairs".', 'Close the programme "Winter Repairs".']
     assert tasks.check(both, 2) == []
 
 
 @pytest.mark.parametrize(
     ("task", "made", "noun"),
     [
-        ("Create a new playlist named \"Dawn\".", True, None),
-        ("Add a customer called \"Olga Pek\".", True, None),
-        ("Add the song \"Tide\" to the playlist \"Dawn\".", False, "playlist"),
-        ("Move the card \"Fix tap\" to done.", False, "card"),
+        ('Create a new playlist named "Dawn".', True, None),
+        ('Add a customer called "Olga Pek".', True, None),
+        ('Add the song "Tide" to the playlist "Dawn".', False, "playlist"),
+        ('Move the card "Fix tap" to done.', False, "card"),
     ],
 )
 def test_a_quoted_name_is_told_by_the_words_before_it(task: str, made: bool, noun: str | None) -> None:
     quote = quotes(task)[-1]
     assert (quote.is_made, quote.noun if not made else None) == (made, noun)
+
+
+@pytest.mark.parametrize("task", ["Lend the Edger until next Friday.", "Which loans are due today?"])
+def test_a_task_that_moves_with_the_clock_gets_the_date(task: str) -> None:
+    assert dated(task, "2026-01-01T00:00:00Z") == f"{task} (Today is Thursday, 2026-01-01.)"
+
+
+@pytest.mark.parametrize(
+    "task", ["Which loans are due today, 2026-01-05?", 'Note on the Edger that "it is due today".', "Take back the Edger."]
+)
+def test_a_task_that_says_its_date_or_needs_none_stays_as_it_is(task: str) -> None:
+    assert dated(task, "2026-01-01T00:00:00Z") == task

@@ -1,11 +1,11 @@
 """Verifiers that reject honest solutions or accept none, read beside the code they judge; and solutions that know too much."""
 
 import pytest
-from synthesis_support import changed, part, said, shelf, shelf_rows
 
 from awm_factory.problems import Problem
 from awm_factory.synthesis.checks import solutions, verifiers
 from awm_runtime.contract import ToolCall, ToolResult
+from synthesis_support import changed, part, said, shelf, shelf_rows
 
 CODE = part("code.py")
 AUDIT = "CREATE TABLE audit_log (id INTEGER PRIMARY KEY, action TEXT, actor TEXT)"
@@ -48,7 +48,9 @@ def test_a_verifier_that_wants_a_column_no_handler_writes_is_refused() -> None:
     rows = shelf_rows()
     from synthesis_support import rows_of
 
-    noted = rows_of(["CREATE TABLE loans (id INTEGER PRIMARY KEY, tool_id, note TEXT)"], ["INSERT INTO loans VALUES (1, 3, NULL)"])
+    noted = rows_of(
+        ["CREATE TABLE loans (id INTEGER PRIMARY KEY, tool_id, note TEXT)"], ["INSERT INTO loans VALUES (1, 3, NULL)"]
+    )
     verifier = complete_if("db.execute(\"SELECT 1 FROM loans WHERE note = 'lent'\").fetchone()")
     found = verifiers.check(0, "code", verifier, code, rows | noted, ["CREATE TABLE loans (id, tool_id, note)"])
     assert "wants a value in loans.note, which no handler writes" in said(found)
@@ -103,7 +105,11 @@ def test_money_as_fractions_and_single_wordings_are_refused(condition: str, faul
 
 def test_a_real_column_compared_in_sql_is_refused() -> None:
     receipts = "CREATE TABLE receipts (id INTEGER PRIMARY KEY, total REAL)"
-    found = check(complete_if("db.execute('SELECT 1 FROM receipts WHERE total = ?', (2.65,)).fetchone()"), CODE + "\n# receipts\n", extra=(receipts,))
+    found = check(
+        complete_if("db.execute('SELECT 1 FROM receipts WHERE total = ?', (2.65,)).fetchone()"),
+        CODE + "\n# receipts\n",
+        extra=(receipts,),
+    )
     assert "compares a REAL column" in said(found)
 
 

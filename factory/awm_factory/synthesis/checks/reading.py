@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 _HTTP = {"get", "post", "put", "patch", "delete"}
 
@@ -52,13 +53,15 @@ class Service:
     def model_of_table(self, table: str) -> OrmModel | None:
         return next((model for model in self.orm.values() if model.table.lower() == table.lower()), None)
 
+    @cached_property
     def written(self) -> dict[str, set[str] | None]:
         """Columns that the code writes, by lower-case table; None where it fills a row in a way that can't be read."""
         return _written(self)
 
 
+@lru_cache(maxsize=8)
 def read(code: str) -> Service:
-    """Raises SyntaxError where this Python can't parse it."""
+    """Kept for the verifiers of one environment, which all ask. Raises SyntaxError where this Python can't parse it."""
     tree = ast.parse(code)
     orm: dict[str, OrmModel] = {}
     models: dict[str, RequestModel] = {}

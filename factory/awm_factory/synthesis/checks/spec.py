@@ -26,7 +26,7 @@ def check(spec: ApiSpec, rows: dict[str, TableRows]) -> list[Problem]:
     if not endpoints:
         return [error(GATE, "api_groups", "The spec holds no endpoint.", "Specify the endpoints that the tasks need.")]
     problems = [problem for endpoint in endpoints for problem in (*_form(endpoint), *_params(endpoint), *_tables(endpoint, rows))]
-    return problems + _names(endpoints) + _routes(endpoints) + _unrevealed(endpoints)
+    return problems + _names(endpoints) + _routes(endpoints) + _unrevealed(endpoints, rows)
 
 
 def _form(endpoint: Endpoint) -> Iterator[Problem]:
@@ -117,7 +117,7 @@ def _routes(endpoints: list[Endpoint]) -> list[Problem]:
     return problems
 
 
-def _unrevealed(endpoints: list[Endpoint]) -> list[Problem]:
+def _unrevealed(endpoints: list[Endpoint], rows: dict[str, TableRows]) -> list[Problem]:
     """Ids that must be given and that no answer shows: nobody could know them."""
     shown: set[str] = set()
     for endpoint in endpoints:
@@ -132,6 +132,9 @@ def _unrevealed(endpoints: list[Endpoint]) -> list[Problem]:
         for name, param in endpoint.request_params.items():
             lower = name.lower()
             if not param.required or not lower.endswith("_id") or lower in _CURRENT or lower in shown:
+                continue
+            parents = {table.parents[name] for table in rows.values() if name in table.parents}
+            if any(f"{_singular(word)}_id" in shown for parent in parents for word in (parent, parent.split("_")[-1])):
                 continue
             if any(known.endswith(f"_{lower}") or lower.endswith(f"_{known}") for known in shown if known.endswith("_id")):
                 continue

@@ -88,7 +88,7 @@ def _schema_only(action: int, *_: object) -> int:
 
 
 def _never_written(queries: list[str], service: Service, rows: dict[str, TableRows]) -> Iterator[Finding]:
-    written = service.written()
+    written = service.written
     told = set()
     for query in queries:
         tables = {name.lower() for name in _FROM.findall(query)} & rows.keys()

@@ -5,6 +5,7 @@ from awm_factory.llm.protocol import Message
 from awm_factory.problems import Problem
 from awm_factory.synthesis.artifacts import TaskList, validated
 from awm_factory.synthesis.checks import tasks as rules
+from awm_factory.synthesis.checks.wording import dated
 from awm_factory.synthesis.draft import Draft
 from awm_factory.synthesis.stages.common import ask, fenced_json
 from awm_factory.synthesis.workbench import Workbench
@@ -28,7 +29,7 @@ class TasksStage:
         return rules.check(artifact.tasks, self._count)
 
     def apply(self, artifact: TaskList, draft: Draft) -> Draft:
-        return draft.with_(tasks=tuple(artifact.tasks))
+        return draft.with_(tasks=tuple(dated(task, draft.world_time) for task in artifact.tasks))
 
     def existing(self, draft: Draft) -> TaskList | None:
         return TaskList(tasks=list(draft.tasks)) if draft.tasks else None
