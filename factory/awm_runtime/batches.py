@@ -1,6 +1,6 @@
 """Many pieces of work in one forked child, so that its imports are paid for once; a piece that kills the child costs only itself.
 
-What is done so far lies in memory that the child inherits, so it outlives the child; the next child goes on behind the piece at fault.
+What is done so far lies in memory that the child inherits, so it outlives it; the next child goes on behind the piece at fault.
 A piece that takes too long is ended by an alarm, whose default action no Python code can put off.
 """
 
@@ -29,22 +29,27 @@ def each(count: int, prepare: Callable[[], Piece], limit: float, *, alone: bool 
     while len(done) < count:
         start = len(done)
         end = start + 1 if alone else count
-        with open(os.memfd_create("awm-batch"), "r+b", buffering=0) as memory:
-            fault: ChildFailed | None = None
-            try:
-                children.run(lambda: _work(prepare, start, end, limit, memory.fileno()), _SETUP + limit * (end - start))
-            except ChildFailed as failure:
-                fault = failure
-            memory.seek(0)
-            done.extend(_frames(memory.read())[1:])
-            if fault is None:
-                continue
-            memory.seek(0)
-            if not memory.read(_HEAD.size):
+        frames, fault = _some(prepare, start, end, limit)
+        done.extend(frames[1:])
+        if fault is not None:
+            if not frames:
                 raise fault
             if len(done) < end:
                 done.append(_named(fault, limit))
     return done
+
+
+def _some(prepare: Callable[[], Piece], start: int, end: int, limit: float) -> tuple[list[bytes], ChildFailed | None]:
+    """What one child got done, the empty frame of its preparation first, and how it failed if it did."""
+    memory = os.memfd_create("awm-batch")
+    fault = None
+    try:
+        children.run(lambda: _work(prepare, start, end, limit, memory), _SETUP + limit * (end - start))
+    except ChildFailed as failure:
+        fault = failure
+    with os.fdopen(memory, "rb") as written:
+        written.seek(0)
+        return _frames(written.read()), fault
 
 
 def _named(fault: ChildFailed, limit: float) -> ChildFailed:

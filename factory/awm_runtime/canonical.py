@@ -1,7 +1,7 @@
 """The state of a database, so that two outcomes that hold the same facts compare equal. docs/certificates.md has the rules.
 
-A row that is as it was at the start is that row. Every other row is named by what it holds: its surrogate key is left out, a reference
-stands for the row it leads to, a moment counts from the world's start in whole minutes, and what chance made counts as chance.
+A row that is as it was at the start is that row. Every other row is named by what it holds: its surrogate key is left out, a
+reference stands for the row it leads to, a moment counts from the world's start in whole minutes, what chance made is chance.
 """
 
 import hashlib
@@ -75,7 +75,10 @@ class Start:
         for name, table in self.tables.items():
             pairs = [(one.get(name, {}), other.get(name, {}))]
             for left, right in pairs:
-                fresh = [sorted((row for key, row in side.items() if self.rows.get(name, {}).get(key) != row), key=repr) for side in (left, right)]
+                fresh = [
+                    sorted((row for key, row in side.items() if self.rows.get(name, {}).get(key) != row), key=repr)
+                    for side in (left, right)
+                ]
                 if len(fresh[0]) == len(fresh[1]):
                     found |= {
                         (name, table.columns[place])
@@ -219,8 +222,8 @@ class _End:
         target = table.references.get(place)
         if target is None and place in table.kinds:
             parent = named_table(str(row[table.kinds[place]]).lower(), self._by_name)
-            if parent is not None and (key := self._start.tables[parent].surrogate) is not None:
-                target = parent, self._start.tables[parent].columns[key]
+            if parent is not None and (place_of_key := self._start.tables[parent].surrogate) is not None:
+                target = parent, self._start.tables[parent].columns[place_of_key]
         if target is None:
             return None
         key = self._keys(*target).get(value)

@@ -9,15 +9,13 @@ import base64
 import gc
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
-from jsonpath import JSONPathMatch, finditer
 from pydantic import TypeAdapter, ValidationError
 
-from awm_runtime import check_app, children, clock, confine, dump, environment, seed, verify
+from awm_runtime import check_app, children, clock, confine, dump, environment, seed, trials, verify
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import (
     AppReply,
@@ -31,15 +29,15 @@ from awm_runtime.contract import (
     LoadRequest,
     Playthrough,
     ReplyEnvelope,
-    ToolCall,
     ToolResult,
+    TrialsRequest,
     VerifyReply,
     VerifyRequest,
 )
 from awm_runtime.environment import Environment
+from awm_runtime.references import filled_in
 from awm_runtime.settings import Settings
 
-_REFERENCE: Final = re.compile(r"\{\{\s*calls\[(\d+)\]\s*(.*?)\s*\}\}")
 _REPLY: Final[TypeAdapter[CheckReply]] = TypeAdapter(CheckReply)
 _ENOUGH: Final = 3600.0
 
@@ -70,6 +68,8 @@ def _carry_out(request: Any, memory: int) -> CheckReply:
             return _verify(request)
         case CallsRequest():
             return _calls(request, memory)
+        case TrialsRequest():
+            return trials.play_all(request, memory)
     raise AssertionError(request)
 
 
@@ -128,7 +128,7 @@ async def _play(env: Environment, request: CallsRequest) -> bytes:
     results: list[ToolResult] = []
     for step, call in enumerate(request.calls, 1):
         try:
-            arguments = _filled_in(call, results)
+            arguments = filled_in(call.arguments, results)
         except LookupError as error:
             content = {"error": {"kind": "invalid_arguments", "message": str(error)}}
             results.append(ToolResult(is_error=True, kind="invalid_arguments", status=None, content=content))
@@ -144,34 +144,6 @@ async def _play(env: Environment, request: CallsRequest) -> bytes:
         "dump_sha256": dump.digest(dump.open_bytes(final)),
     }
     return json.dumps(reply).encode()
-
-
-def _filled_in(call: ToolCall, results: list[ToolResult]) -> Any:
-    return _fill(call.arguments, results)
-
-
-def _fill(value: Any, results: list[ToolResult]) -> Any:
-    if isinstance(value, dict):
-        return {key: _fill(item, results) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_fill(item, results) for item in value]
-    if not isinstance(value, str):
-        return value
-    if whole := _REFERENCE.fullmatch(value):
-        return _earlier(whole, results)
-    return _REFERENCE.sub(lambda match: str(_earlier(match, results)), value)
-
-
-def _earlier(match: "re.Match[str]", results: list[ToolResult]) -> Any:
-    """The value that `{{calls[0].items[2].id}}` stands for. Raises LookupError."""
-    index, path = int(match[1]), match[2]
-    if index >= len(results):
-        raise LookupError(f"{match[0]} speaks of call {index}, but only {len(results)} came before")
-    content: Any = results[index].content
-    found: list[JSONPathMatch] = list(finditer("$" + path, content))
-    if not found:
-        raise LookupError(f"{match[0]} finds nothing in the result of call {index}")
-    return found[0].obj
 
 
 def serve(lines: BinaryIO, write: Callable[[bytes], None], memory: int) -> None:

@@ -86,10 +86,11 @@ def _judge(source: VerifierSource, files: Databases, final_answer: str | None, n
     read = [*confine.python_paths(), files.directory]
     confine.confine(read, confine.Limits(memory=MEMORY_LIMIT, cpu_seconds=math.ceil(TIME_LIMIT) + 1), may_fork=False)
     with clock.world(now):
-        return _verdict(source, files, final_answer).model_dump_json().encode()
+        return verdict(source, files, final_answer).model_dump_json().encode()
 
 
-def _verdict(source: VerifierSource, files: Databases, final_answer: str | None) -> Verdict:
+def verdict(source: VerifierSource, files: Databases, final_answer: str | None) -> Verdict:
+    """What the verifier says, run in this very process; the caller has confined it."""
     module = types.ModuleType("verifier")
     sys.modules["verifier"] = module
     name = FUNCTIONS[source.mode]

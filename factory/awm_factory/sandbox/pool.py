@@ -21,16 +21,22 @@ from awm_runtime.contract import (
     CallsRequest,
     CheckEnvelope,
     CheckFailed,
+    ExploreReply,
+    ExploreRequest,
+    InspectReply,
+    InspectRequest,
     LoadReply,
     LoadRequest,
     ReplyEnvelope,
+    TrialsReply,
+    TrialsRequest,
     VerifyReply,
     VerifyRequest,
 )
 
-Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest
-Reply = LoadReply | AppReply | VerifyReply | CallsReply | CheckFailed
-R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply)
+Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest
+Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | CheckFailed
+R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply, TrialsReply, InspectReply, ExploreReply)
 
 GRACE = 15.0
 """Seconds a lane may take past a check's own limit, to start up or to report that it killed the child."""
