@@ -1269,7 +1269,7 @@ async def update_member(
     response_model=MembershipOut,
 )
 async def renew_membership(
-    member_id: Annotated[int, Path(ge=1, le=MAX_ID, description="Member's id")], body: RenewMembershipIn
+    member_id: Annotated[int, Path(ge=1, le=MAX_ID, description="Member's id")], body: RenewMembershipIn = RenewMembershipIn()
 ) -> MembershipOut:
     with SessionLocal() as session:
         member = fetch(session, Member, member_id, "member")
