@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from awm_runtime import check_app, children, clock, confine, dump, environment, seed, trials, verify
+from awm_runtime import check_app, children, clock, confine, dump, environment, explore, inspection, seed, trials, verify
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import (
     AppReply,
@@ -25,6 +25,8 @@ from awm_runtime.contract import (
     CheckEnvelope,
     CheckFailed,
     CheckReply,
+    ExploreRequest,
+    InspectRequest,
     LoadReply,
     LoadRequest,
     Playthrough,
@@ -70,6 +72,10 @@ def _carry_out(request: Any, memory: int) -> CheckReply:
             return _calls(request, memory)
         case TrialsRequest():
             return trials.play_all(request, memory)
+        case InspectRequest():
+            return inspection.inspect(request)
+        case ExploreRequest():
+            return explore.explore(request, memory)
     raise AssertionError(request)
 
 

@@ -1,4 +1,4 @@
-"""Trials: many ways through one environment, each on a fresh episode, then the state each ends in and what verifiers say of it."""
+"""Trials: many ways through one environment, each on a fresh episode; the state each ends in, and what verifiers say of it."""
 
 import asyncio
 import base64
@@ -65,9 +65,14 @@ def confined(memory: int) -> None:
     confine.confine(confine.python_paths(), confine.Limits(memory=memory), may_fork=False)
 
 
-def keeps_state(env: Environment, code: str) -> bool:
-    """True for an environment of which a process can serve one episode only."""
-    return env.holds_connection or bool(module_state.written_names(code))
+def keeps_state_by_source(code: str) -> bool:
+    """True for code whose process can serve one episode only, as far as its source shows."""
+    return bool(module_state.written_names(code)) or any(_opens_session(line) for line in code.splitlines())
+
+
+def _opens_session(line: str) -> bool:
+    """A session or connection that the module itself opens and keeps."""
+    return not line[:1].isspace() and line.split("#")[0].strip().endswith(("= SessionLocal()", "= Session()", ".connect()"))
 
 
 def _play_stage(request: TrialsRequest, seed: bytes, memory: int) -> list[_Played | str]:
@@ -79,17 +84,9 @@ def _play_stage(request: TrialsRequest, seed: bytes, memory: int) -> list[_Playe
         return lambda index: _frame(env, seed, asyncio.run(play(env, trials[index])))
 
     most = max((len(trial.calls) for trial in trials), default=0)
-    alone = bool(module_state.written_names(source.app_code)) or _holds(source.app_code)
+    alone = keeps_state_by_source(source.app_code)
     done = batches.each(len(trials), prepare, request.call_limit + 0.5 * most, alone=alone)
     return [str(one) if isinstance(one, ChildFailed) else _unframed(seed, one) for one in done]
-
-
-def _holds(code: str) -> bool:
-    """A cheap sign of a session that the module keeps; the environment itself looks closer, in its own process."""
-    return any(
-        line.split("#")[0].strip().endswith(("= SessionLocal()", "= Session()", ".connect()")) and not line[:1].isspace()
-        for line in code.splitlines()
-    )
 
 
 def _frame(env: Environment, seed: bytes, played: tuple[list[ToolResult], list[bool], bytes]) -> bytes:

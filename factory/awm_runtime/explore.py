@@ -1,0 +1,107 @@
+"""Exploration: tools called at random but seeded, and what no app may do, whatever it is for.
+
+Calls start from the seed again and again, each run going a few calls deep on ids and values that results have shown. A fault is
+told by the shortest sequence of calls that was found to show it.
+"""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from awm_runtime import batches, dump, trials
+from awm_runtime.children import ChildFailed
+from awm_runtime.contract import ExploreReply, ExploreRequest, ToolCall, ToolUse, Violation, WriteSample
+from awm_runtime.explorer import DEPTH, PIECE, Explorer, Watched
+
+_VIOLATIONS: Final = 40
+_TRIES: Final = 4
+"""Successful calls without effect that make a writing tool suspect."""
+
+
+def explore(request: ExploreRequest, memory: int) -> ExploreReply:
+    """Runs outside of all confinement; every call is made in a confined child."""
+    seed = base64.b64decode(request.source.db)
+
+    def prepare() -> batches.Piece:
+        trials.confined(memory)
+        env = Watched(request.source.app_code, seed, request.source.world_time)
+        explorer = Explorer(env, request)
+        return lambda index: asyncio.run(explorer.piece(index)).model_dump_json().encode()
+
+    pieces = max(1, -(-request.calls // PIECE))
+    limit = request.call_limit * 3 + 0.25 * PIECE
+    done = batches.each(pieces, prepare, limit)
+    parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done]
+    joined = _joined(parts, {})
+    repeats, identical = _repeated(request, seed, joined, memory)
+    return joined.model_copy(update={"repeats": repeats, "reset_identical": identical})
+
+
+def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse]) -> ExploreReply:
+    violations: dict[tuple[str, str, str], Violation] = {}
+    writes: list[WriteSample] = []
+    for part in parts:
+        if isinstance(part, ChildFailed):
+            what = f"exploring it ended its process ({part.reason}): {part}"
+            violations.setdefault(("hangs", "", part.reason), Violation(kind="hangs", tool="", what=what, calls=[]))
+            continue
+        for violation in part.violations:
+            key = violation.kind, violation.tool, re.sub(r"\d+|'[^']*'", "", violation.what)
+            if key not in violations or len(violation.calls) < len(violations[key].calls):
+                violations[key] = violation
+        writes += part.writes
+        for name, use in part.uses.items():
+            before = uses.get(name, ToolUse())
+            uses[name] = ToolUse(**{key: getattr(before, key) + getattr(use, key) for key in ToolUse.model_fields})
+    found = [v for v in violations.values() if v.kind != "no_effect" or (not uses[v.tool].changed and uses[v.tool].ok >= _TRIES)]
+    return ExploreReply(
+        calls=sum(use.calls for use in uses.values()),
+        uses=uses,
+        violations=sorted(found, key=lambda v: (v.kind, v.tool, len(v.calls)))[:_VIOLATIONS],
+        writes=sorted(writes, key=lambda sample: len(sample.calls)),
+        repeats=[],
+        reset_identical=True,
+    )
+
+
+def _repeated(request: ExploreRequest, seed: bytes, seen: ExploreReply, memory: int) -> tuple[list[str], bool]:
+    """Digests of one sequence in two fresh processes; the second plays it twice. All equal where only the database counts."""
+    sequence = [sample.calls[-1] for sample in {sample.calls[-1].tool: sample for sample in seen.writes}.values()][: 2 * DEPTH]
+    if not sequence:
+        return [], True
+
+    def prepare() -> batches.Piece:
+        trials.confined(memory)
+        env = Watched(request.source.app_code, seed, request.source.world_time)
+        return lambda _: asyncio.run(_digests(env, sequence, request.seed))
+
+    done = batches.each(2, prepare, request.call_limit * 3, alone=True)
+    if any(isinstance(one, ChildFailed) for one in done):
+        return [], True
+    first, second = (json.loads(one) for one in done if not isinstance(one, ChildFailed))
+    kept = trials.keeps_state_by_source(request.source.app_code)
+    return [first["digests"][0], second["digests"][0], *([] if kept else second["digests"][1:])], bool(second["identical"])
+
+
+def _pages(database: bytes) -> bytes:
+    """A database file without the two counters of its header that every write moves (SQLite's file format, 1.3.7 and 1.3.14)."""
+    return database[:24] + database[28:92] + database[96:]
+
+
+async def _digests(env: Watched, sequence: list[ToolCall], seed: int) -> bytes:
+    digests = []
+    for _ in range(2):
+        slot, state = env.new_slot(), None
+        for step, call in enumerate(sequence, 1):
+            played = await env.play(slot, state, call.tool, call.arguments, seed, step)
+            state = played.content or state
+        digests.append(dump.digest(dump.open_bytes(state or env.seed)))
+        slot.load(env.seed_connection)
+        fresh = env.new_slot()
+        identical = _pages(slot.content()) == _pages(fresh.content())
+        fresh.close()
+        slot.close()
+    return json.dumps({"digests": digests, "identical": identical}).encode()
