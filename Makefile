@@ -75,7 +75,7 @@ push: .venv ## Push built images (REGISTRY=ghcr.io/acme, TAG=v1, ENVS='a b')
 	@$(AWM) push --registry '$(REGISTRY)' $(if $(strip $(TAG)),--tag '$(TAG)') $(ENVS)
 
 .PHONY: test
-test: lint types ## Lint, types, unit, integration and engine tests
+test: lint types base ## Lint, types, unit, integration and engine tests
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 .PHONY: test-unit
