@@ -1,5 +1,6 @@
 """Writes docs/cli.md from what the commands say of themselves: `.venv/bin/python docs/generate_cli.py`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,26 +27,36 @@ every command shares come from the environment; [setup.md](setup.md) lists them.
 | 4 | no Docker engine, or the sandbox broke |
 | 5 | an image could not be built, or failed its smoke test |
 | 6 | a registry refused an image |
+| 7 | the database of runs can't be used |
+| 8 | a language model gave nothing that can be used |
+| 9 | the next call might cost more than the budget leaves |
 | 130 | interrupted; what was running has been removed |
 """
 
 
 def page() -> str:
-    parts = [HEAD, _block([])]
-    for name in sorted(cli.commands):
-        parts += [f"## {name}\n", _block([name])]
-    return "\n".join(parts)
+    return "\n".join([HEAD, *(_section(path) for path in paths())])
 
 
-def _block(path: list[str]) -> str:
+def paths(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command by the words that call it: none for `awm-factory` itself, `("runs", "list")` for one in a group."""
+    yield path
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from paths(command.commands[name], (*path, name))
+
+
+def _section(path: tuple[str, ...]) -> str:
     command: click.Command = cli
     context = click.Context(
         cli, info_name="awm-factory", **cli.context_settings | {"max_content_width": WIDTH, "terminal_width": WIDTH}
     )
     for name in path:
-        command = cli.commands[name]
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
         context = click.Context(command, info_name=name, parent=context)
-    return f"```\n{command.get_help(context)}\n```\n"
+    title = f"## {' '.join(path)}\n\n" if path else ""
+    return f"{title}```\n{command.get_help(context)}\n```\n"
 
 
 if __name__ == "__main__":

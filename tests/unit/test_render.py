@@ -44,10 +44,15 @@ def test_every_package_of_the_base_image_is_listed_with_its_version(tmp_path: Pa
 
 
 def test_the_labels_tell_what_the_image_is(tmp_path: Path) -> None:
-    bundle = certified()
+    described = {"description": "Hives and\n their keepers. " + "Honey. " * 99}
+    bundle = certified(manifest=certified().manifest.model_copy(update=described))
     text = (render(bundle, BASE, tmp_path).directory / "Dockerfile").read_text()
     labels = dict(re.findall(r'([a-z0-9._]+)="((?:[^"\\]|\\.)*)"', text))
     assert labels["org.opencontainers.image.title"] == "Bee yard"
+    description = labels["org.opencontainers.image.description"]
+    assert description.startswith("Hives and their keepers. Honey.")
+    assert description.endswith("Honey. …")
+    assert 290 < len(description) <= 300
     assert labels["awm.env_id"] == "bee_yard"
     assert labels["awm.bundle_digest"] == bundle.digest()
     assert labels["awm.tasks"] == "2"

@@ -95,7 +95,7 @@ def _findings(row: "Row") -> Iterable[str]:
     by_kind: dict[tuple[str, str], list[str]] = {}
     for problem in row.problems:
         by_kind.setdefault((problem.severity, problem.gate), []).append(f"{problem.where}: {problem.what} {problem.fix}")
-    for (severity, gate), texts in sorted(by_kind.items()):
+    for (severity, gate), texts in sorted(by_kind.items(), key=lambda entry: entry[0][0]):
         for text in texts[:SHOWN]:
             yield f"{severity} ({gate}) {text}"
         if len(texts) > SHOWN:

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from awm_factory.images.context import Context, digest, read_files
 
 FOLDER: Final = "env"
 """Where the context holds what becomes /env."""
+DESCRIPTION: Final = 300
+"""Characters of the scenario's description in a label; a registry shows a line or two."""
 
 
 def render(bundle: Bundle, base: BaseImage, images_dir: Path) -> Context:
@@ -60,6 +63,7 @@ def labels(bundle: Bundle, certificate: Certificate, base: BaseImage) -> dict[st
     summary = {"passed": certificate.passed, "gates": certificate.gates, "tasks": certificate.shipped_tasks}
     return {
         "org.opencontainers.image.title": bundle.manifest.scenario,
+        "org.opencontainers.image.description": textwrap.shorten(bundle.manifest.description, DESCRIPTION, placeholder=" …"),
         "awm.env_id": bundle.env_id,
         "awm.bundle_digest": bundle.digest(),
         "awm.tasks": str(len(certificate.shipped_tasks)),
