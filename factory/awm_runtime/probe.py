@@ -54,7 +54,8 @@ def main() -> None:
     try:
         tell(json.dumps(asyncio.run(limited()), ensure_ascii=False))
     except Exception as error:  # noqa: BLE001 - the boundary to the network and the client library: the caller reads JSON, whatever happens
-        tell(json.dumps({"error": f"{type(error).__name__}: {_innermost(error)}"}))
+        cause = _innermost(error)
+        tell(json.dumps({"error": f"{type(cause).__name__}: {cause}"}))
         sys.exit(1)
 
 

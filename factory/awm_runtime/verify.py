@@ -75,7 +75,13 @@ def verify(source: VerifierSource, initial: bytes, final: bytes, final_answer: s
             return _error(source, f"the verifier gave no verdict: {failure}")
         if not files.intact():
             return _error(source, "the verifier wrote to a database; it may only read them")
-    return Verdict.model_validate_json(reply)
+    try:
+        verdict = Verdict.model_validate_json(reply)
+    except ValueError:
+        return _error(source, "the verifier gave no verdict: it ended its process")
+    # The child ran generated code, which could have written the reply itself: what follows from the class is not taken from it.
+    reward = REWARDS.get(verdict.classification) if verdict.classification is not None and source.mode == "code" else None
+    return verdict.model_copy(update={"mode": source.mode, "reward": reward})
 
 
 def _judge(source: VerifierSource, files: Databases, final_answer: str | None, now: float) -> bytes:

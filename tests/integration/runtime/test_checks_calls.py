@@ -1,0 +1,98 @@
+import base64
+
+import pytest
+
+from awm_runtime.contract import VerifierSource
+from runtime_support import COMPLETE_IF_LENT, LIBRARY_APP, Checks, rows
+
+
+def test_values_of_earlier_results_go_into_later_calls(sandbox: Checks) -> None:
+    lend = ("lend", {"member_id": "{{calls[0][0].member_id}}", "title": "after {{calls[0][0].title}}"})
+    (run,) = sandbox.calls(("list_loans", {}), lend).runs
+    assert run.results[1].content == {"id": 2, "member_id": 2, "title": "after Moss atlas", "days": 14}
+
+
+def test_a_reference_that_finds_nothing_is_an_error_of_that_call(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("lend", {"member_id": "{{calls[3].id}}", "title": "x"})).runs
+    assert run.results[0].kind == "invalid_arguments"
+
+
+def test_runs_are_alike_and_judged(sandbox: Checks) -> None:
+    verifier = VerifierSource(task_id=0, mode="code", code=COMPLETE_IF_LENT)
+    calls = [("lend", {"member_id": 1, "title": "Kite book"}), ("stamp", {})]
+    reply = sandbox.calls(*calls, verifiers=[verifier], repeat=2)
+    assert reply.runs[0] == reply.runs[1]
+    assert reply.runs[0].verdicts[0].reward == 1.0
+    other = sandbox.calls(*calls, seed=5).runs[0]
+    assert other.dump_sha256 != reply.runs[0].dump_sha256
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind", "says"),
+    [
+        ("lend", {"member_id": 99, "title": "x"}, "constraint", "members has no row with id = 99"),
+        ("lend", {"member_id": 1, "title": "x", "days": -1}, "constraint", "days > 0"),
+        ("lend", {"member_id": "1", "title": "x"}, "invalid_arguments", "member_id must be integer"),
+        ("lend", {"member_id": 1, "title": "x", "colour": "red"}, "invalid_arguments", "unknown argument: colour"),
+        ("lend", {"title": "x"}, "invalid_arguments", "member_id"),
+        ("remove_member", {"member_id": 77}, "not_found", "Member.id == member_id"),
+        ("commit_then_refuse", {}, "refused", "the shelf is closed"),
+        ("flush_then_fail", {}, "internal", "RuntimeError: lost the key"),
+        ("no_such_tool", {}, "format_error", "unknown tool"),
+    ],
+)
+def test_a_failing_call_says_why_and_changes_nothing(
+    sandbox: Checks, tool: str, arguments: dict[str, object], kind: str, says: str
+) -> None:
+    (run,) = sandbox.calls((tool, arguments), ("list_loans", {}), ("lend", {"member_id": 1, "title": "next"})).runs  # type: ignore[arg-type]
+    assert run.results[0].kind == kind
+    assert says in run.results[0].content["error"]["message"]
+    assert run.results[1].content == [{"member_id": 2, "title": "Moss atlas", "days": 7, "id": 1}]
+    assert run.results[2].kind == "ok"
+
+
+def test_foreign_keys_cascade_while_serving(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("remove_member", {"member_id": 2}), ("list_loans", {})).runs
+    assert run.results[1].content == []
+
+
+def test_many_failing_calls_spoil_nothing(sandbox: Checks) -> None:
+    held = LIBRARY_APP.replace("session.flush()\n", "session.flush()\n    HELD.append(session)\n").replace(
+        "engine =", "HELD = []\nengine =", 1
+    )
+    calls = [("flush_then_fail", {})] * 20 + [("lend", {"member_id": 1, "title": "after"})]
+    (run,) = sandbox.calls(*calls, code=held).runs
+    assert {result.kind for result in run.results[:20]} == {"internal"}
+    assert run.results[20].kind == "ok"
+    assert rows(base64.b64decode(run.db), "SELECT title FROM loans") == [("Moss atlas",), ("after",)]
+
+
+def test_null_is_an_argument_like_any_other(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("list_loans", {"title": None}), ("lend", {"member_id": 1, "title": "x", "days": None})).runs
+    assert [len(run.results[0].content), run.results[1].content["days"]] == [1, 14]
+
+
+def test_the_world_clock_moves_by_a_second_a_call_in_python_and_sql(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("list_loans", {}), ("stamp", {}), ("stamp", {})).runs
+    sql, python = run.results[1].content
+    assert python.startswith("2026-01-01 00:00:02 1767225602.0 ")
+    assert sql.startswith("2026-01-01 00:00:02 ")
+    assert run.results[2].content[2].startswith("2026-01-01 00:00:03 ")
+
+
+@pytest.mark.parametrize("what", ["socket", "program", "kill", "fork", "write"])
+def test_environment_code_reaches_nothing_outside(sandbox: Checks, what: str) -> None:
+    (run,) = sandbox.calls(("reach", {"what": what})).runs
+    assert run.results[0].kind == "internal"
+    assert "PermissionError" in run.results[0].content["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/proc/self/environ", "/proc/1/cmdline", __file__])
+def test_environment_code_reads_no_files(sandbox: Checks, path: str) -> None:
+    (run,) = sandbox.calls(("peek", {"path": path})).runs
+    assert "PermissionError" in run.results[0].content["error"]["message"]
+
+
+def test_environment_code_sees_no_variables(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("reach", {"what": ""})).runs
+    assert run.results[0].content["reached"].keys() <= {"TZ", "LC_CTYPE"}
