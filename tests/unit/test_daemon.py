@@ -30,13 +30,13 @@ def program(folder: Path, name: str, script: str) -> None:
 
 def test_a_started_engine_is_waited_for_and_outlives_its_starter(programs: Path, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    program(programs, "dockerd", f"sleep 0.3; ps -o sid= -p $$ > {ready}.new; mv {ready}.new {ready}; exec sleep 60")
+    program(programs, "dockerd", f"sleep 0.3; ps -o pid=,sid= -p $$ > {ready}.new; mv {ready}.new {ready}; exec sleep 60")
     said: list[str] = []
 
-    session = daemon.start(lambda: ready.read_text() if ready.exists() else None, said.append)
+    pid, session = daemon.start(lambda: ready.read_text() if ready.exists() else None, said.append).split()
 
-    os.kill(int(session), signal.SIGTERM)
-    assert int(session) != os.getsid(0)
+    os.kill(int(pid), signal.SIGTERM)
+    assert session != str(os.getsid(0))
     assert said == [f"no Docker engine answers: starting dockerd, its log is {tmp_path / 'dockerd.log'}"]
 
 
