@@ -7,22 +7,29 @@ import httpx
 import pytest
 from docker.errors import ImageNotFound
 
+from awm_factory.bundle import Bundle
+from awm_factory.certify import Options, certify
 from awm_factory.errors import PushError
 from awm_factory.images.base import BaseImage
 from awm_factory.images.build import BuiltImage, build, discard, tag_verified
 from awm_factory.images.engine import Engine
 from awm_factory.images.push import push
 from awm_factory.images.render import render
-from bee_yard import certified
+from awm_factory.images.smoke import smoke
+from awm_factory.sandbox import ContainerSandbox
+from bee_yard import working
+
+OWN = "push-tests.1.00000000"
+
+
+@pytest.fixture(scope="module")
+def bundle(engine: Engine, base: BaseImage) -> Bundle:
+    with ContainerSandbox(engine.client, base.image_id, base.tag, owner=OWN) as sandbox:
+        return certify(working("bee_yard_pushed"), sandbox, Options()).bundle
 
 
 @pytest.fixture
-def image(engine: Engine, base: BaseImage, tmp_path: Path) -> Iterator[BuiltImage]:
-    bundle = certified()
-    bundle = bundle.with_(manifest=bundle.manifest.model_copy(update={"env_id": "bee_yard_pushed"}))
-    assert bundle.certificate is not None
-    subject = bundle.certificate.subject.model_copy(update={"bundle_digest": bundle.digest()})
-    bundle = bundle.with_(certificate=bundle.certificate.model_copy(update={"subject": subject}))
+def image(engine: Engine, base: BaseImage, bundle: Bundle, tmp_path: Path) -> Iterator[BuiltImage]:
     built = build(engine.client, render(bundle, base, tmp_path / "images"), base.reference, tmp_path / "logs")
     tag_verified(engine.client, built)
     yield built
@@ -43,7 +50,7 @@ def remove(engine: Engine, built: BuiltImage) -> None:
 
 
 def test_a_pushed_image_comes_back_by_its_digest_on_an_engine_that_has_lost_it(
-    engine: Engine, base: BaseImage, registry: str, image: BuiltImage, tmp_path: Path
+    engine: Engine, base: BaseImage, bundle: Bundle, registry: str, image: BuiltImage, tmp_path: Path
 ) -> None:
     tags = (image.context.tag, "latest", "v1")
     pushed = push(engine.client, image.reference, f"{registry}/awm", tags, tmp_path / "logs")
@@ -56,10 +63,8 @@ def test_a_pushed_image_comes_back_by_its_digest_on_an_engine_that_has_lost_it(
     pulled = engine.client.images.pull(pushed.reference)
     assert pulled.id == image.image_id
     assert pulled.attrs["RepoDigests"] == [pushed.reference]
-    said = engine.client.containers.run(
-        pushed.reference, ["cat", "/env/tasks.jsonl"], read_only=True, network_mode="none", remove=True
-    )
-    assert b"Task number 2." in said
+    report = smoke(engine.client, str(pulled.id), bundle, base.image_id, OWN)
+    assert report.checks["calls"] == "list_hives read, add_hive wrote"
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").iterdir())
 
 
