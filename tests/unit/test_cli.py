@@ -7,17 +7,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 
 from awm_factory import build as build_package
-from awm_factory.build import BatchReport, Row
+from awm_factory.build import BatchReport, Row, pushing
 from awm_factory.build.pushing import PushRow
+from awm_factory.catalog import Catalog, Record
 from awm_factory.cli import cli, output, run
 from awm_factory.errors import AwmError, EngineError, PushError, SmokeError
+from awm_factory.images import engine
 from awm_factory.problems import Problem
+from bee_yard import certified
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,8 +64,6 @@ def batch(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     class Shop:
         def __init__(self) -> None:
-            from awm_factory.catalog import Catalog
-
             self.catalog, self.sandbox = Catalog(workspace), None
 
     @contextmanager
@@ -205,22 +207,28 @@ def test_a_broken_folder_is_a_row_of_the_list(workspace: Path, capsys: pytest.Ca
 def test_a_failed_push_is_an_error_naming_image_and_cause(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from awm_factory.build import pushing
-    from awm_factory.images import engine
-
-    class Found:
-        client = None
-
     rows = [
         PushRow("bee_yard", "ghcr.io/acme/bee_yard@sha256:12", ("latest",)),
         PushRow("note_pad", error="note_pad was not pushed: denied", exit_code=6),
     ]
-    monkeypatch.setattr(engine, "ensure_engine", lambda *_: Found)
+    monkeypatch.setattr(engine, "ensure_engine", lambda *_: SimpleNamespace(client=None))
     monkeypatch.setattr(pushing, "push_envs", lambda *_: rows)
-    assert run(["push", "--registry", "ghcr.io/acme"]) == 6
+    assert run(["push", "bee_yard", "note_pad", "--registry", "ghcr.io/acme"]) == 6
     out, err = capsys.readouterr()
     assert "ghcr.io/acme/bee_yard@sha256:12" in out
     assert "note_pad was not pushed: denied" in err
+
+
+def test_without_names_those_with_an_image_are_pushed(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(engine, "ensure_engine", lambda *_: SimpleNamespace(client=None))
+    monkeypatch.setattr(pushing, "push_envs", lambda ids, *_: asked.append(ids) or [])
+    assert run(["push", "--registry", "ghcr.io/acme"]) == 2
+    catalog = Catalog(workspace)
+    catalog.write(certified())
+    catalog.write_record("bee_yard", Record(bundle_digest="", images={"awm/bee_yard:0123456789abcdef": "sha256:1"}))
+    assert run(["push", "--registry", "ghcr.io/acme"]) == 0
+    assert asked == [["bee_yard"]]
 
 
 def test_help_and_mistakes_answer_without_loading_what_commands_need() -> None:
