@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import anyio
 import tenacity
 
-from awm_factory.errors import ModelError, ProviderError, RateLimited, TimedOut
+from awm_factory.errors import ModelError, ProviderError, RateLimited
 
 ATTEMPTS: Final = 3
 AT_ONCE: Final = 64
@@ -125,7 +125,7 @@ class Patience:
 def _worth_repeating(error: BaseException) -> bool:
     if isinstance(error, ProviderError):
         return error.transient
-    return isinstance(error, ModelError) and error.retry == "same" and not isinstance(error, TimedOut)
+    return isinstance(error, ModelError) and error.retry == "same"
 
 
 def _retry_after(state: tenacity.RetryCallState) -> float | None:

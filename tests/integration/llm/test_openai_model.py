@@ -273,6 +273,21 @@ async def test_a_stream_that_ends_without_a_finish_is_no_answer(events: str) -> 
     assert (reply.text, reply.attempts, reply.unmetered) == ("whole", 2, 1)
 
 
+async def test_a_stream_that_hides_its_tokens_is_given_up_for_a_body_that_tells_them() -> None:
+    whole = 'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+    def answer(body: Body, _: int) -> Any:
+        return StreamingResponse(iter([whole]), media_type="text/event-stream") if body.get("stream") else completion()
+
+    endpoint = Endpoint(answer)
+    with on_loopback(endpoint.app()) as url:
+        async with connected(url) as model:
+            replies = [await model.complete(ask(str(n))) for n in range(3)]
+    assert [reply.text for reply in replies] == ["ok"] * 3
+    assert [reply.unmetered for reply in replies] == [1, 0, 0]
+    assert ["stream" in body for body in endpoint.bodies] == [True, False, False]
+
+
 async def test_a_page_of_html_is_a_provider_error() -> None:
     endpoint = Endpoint(lambda *_: Response("<html>login</html>", media_type="text/html"))
     with on_loopback(endpoint.app()) as url:
