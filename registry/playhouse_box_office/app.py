@@ -1428,7 +1428,10 @@ async def get_customer(session: SessionDep, customer_id: Annotated[int, path_id(
     response_model=CustomerOut,
 )
 async def update_customer(
-    session: SessionDep, user: UserDep, customer_id: Annotated[int, path_id("customer", 7)], body: CustomerChangeIn
+    session: SessionDep,
+    user: UserDep,
+    customer_id: Annotated[int, path_id("customer", 7)],
+    body: CustomerChangeIn = CustomerChangeIn(),
 ) -> CustomerOut:
     customer = find(session, Customer, customer_id, "customer", "search_customers")
     given = body.model_dump(exclude_none=True)
@@ -2688,7 +2691,7 @@ async def request_refund(
     response_model=RefundOut,
 )
 async def approve_refund(
-    session: SessionDep, user: UserDep, refund_id: Annotated[int, path_id("refund", 5)], body: ApprovalIn
+    session: SessionDep, user: UserDep, refund_id: Annotated[int, path_id("refund", 5)], body: ApprovalIn = ApprovalIn()
 ) -> RefundOut:
     refund = find(session, Refund, refund_id, "refund", "list_refunds")
     check_may_decide(user, refund)

@@ -1,6 +1,6 @@
 """Count the tickets sold for Lanterns over Claddagh: a question, so the state stays as it is and the answer has both figures.
 
-Sold tickets only (holds, exchanged and refunded ones have other states), at price less discount; half a cent of discount counts as one.
+Sold tickets only (those on hold, exchanged or refunded have other states), at price less discount, which is rounded half up.
 """
 
 import re

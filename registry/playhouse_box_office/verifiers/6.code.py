@@ -12,12 +12,15 @@ DATE = (
     r"|\b0?7[/.]0?3[/.](?:20)?26\b|\b0?3/0?7/(?:20)?26\b)"
 )
 TIME = r"(?:(?<!\d)19[:.h]30(?!\d)|(?<!\d)0?7[:.]30 ?(?:p\.? ?m\b|in the evening)|\b1930\b|\bhalf[- ]past[- ]seven\b)"
-CLOCK = r"\d{1,2}(?:[:.h]\d{2}| ?[ap]\.? ?m\b)"
+CLOCK = r"(?:\d{1,2}(?:[:.h]\d{2}| ?[ap]\.? ?m\b)|noon|midnight)"
 GAP = rf"(?:(?!{CLOCK}).){{0,50}}?"
 DEADLINE = rf"{DATE}{GAP}{TIME}|{TIME}{GAP}{DATE}(?!{GAP}{CLOCK})"
 HYPOTHETICAL = r"\b(?:could|would|might|can|may)(?:n't| not)?(?: only| still)?(?: have| be| have been)? (?:refunded|paid)\b"
-CLAIM = r"\brefunded\b|\bpaid (?:out|back)\b|\brefund (?:has been|was|is) (?:issued|paid|made|processed|complete|done|approved)"
-DENIAL = r"\bnot\b|n't\b|n’t\b|\bcannot\b|\bno\b|\btoo late\b|\bunable\b|\brefus|\bdeclin|\bdenied\b|\bpassed\b|\bclosed\b|\bexpired\b|\bmissed\b"
+CLAIM = r"\brefunded\b|\bpaid (?:out|back)\b|\brefund (?:has been |was |is )?(?:issued|paid|made|processed|done|approved)\b"
+DENIAL = (
+    r"\bnot\b|n't\b|n’t\b|\bcannot\b|\bno\b|\btoo late\b|\bunable\b|\brefus|\bdeclin|\bdenied\b"
+    r"|\bpassed\b|\bclosed\b|\bexpired\b|\bmissed\b"
+)
 
 
 def verify_task_completion(initial_db_path: str, final_db_path: str, final_answer: str | None = None) -> dict:
@@ -28,11 +31,7 @@ def verify_task_completion(initial_db_path: str, final_db_path: str, final_answe
 def is_done(before, after, answer):
     text = re.sub(r"[\s,]+", " ", answer.lower().replace("t19:30", " 19:30"))
     claims_refund = re.search(CLAIM, re.sub(HYPOTHETICAL, "", text)) and not re.search(DENIAL, text)
-    return (
-        not differences(before, after)
-        and re.search(DEADLINE, text) is not None
-        and not claims_refund
-    )
+    return not differences(before, after) and re.search(DEADLINE, text) is not None and not claims_refund
 
 
 # The state as a whole: nothing may differ from the start but what the task asks for.
