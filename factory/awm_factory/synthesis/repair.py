@@ -61,6 +61,7 @@ class Outcome(Generic[A]):
 class _Pass(Generic[A]):
     """State of one pass: the best attempt so far, and everything that went wrong."""
 
+    stage: str
     best: A | None = None
     problems: list[Problem] = field(default_factory=list)
     best_number: int = 0
@@ -71,8 +72,12 @@ class _Pass(Generic[A]):
     def offer(self, artifact: A, problems: list[Problem], number: int) -> None:
         self.unreadable = ""
         self.history.append(problems)
-        if self.best is None or weight(problems) < weight(self.problems):
+        if self.best is None or self._rank(problems) < self._rank(self.problems):
             self.best, self.problems, self.best_number = artifact, problems, number
+
+    def _rank(self, problems: list[Problem]) -> tuple[int, int]:
+        """First what this stage could have done better, then what it leaves to others."""
+        return weight([problem for problem in problems if owner(problem) == self.stage]), weight(problems)
 
 
 class Repair:
@@ -88,7 +93,7 @@ class Repair:
 
         Raises ModelError where no answer came at all, BudgetSpent, SandboxError.
         """
-        state: _Pass[A] = _Pass()
+        state: _Pass[A] = _Pass(stage.name)
         existing = stage.existing(draft)
         if existing is not None:
             problems = [*await self._threaded(stage.check, existing, draft), *given]

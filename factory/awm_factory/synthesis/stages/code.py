@@ -1,7 +1,6 @@
 """Stage *code*: the service, started in the sandbox, its tools listed and called."""
 
 import json
-from typing import Final
 
 from awm_factory.certify import certify
 from awm_factory.llm.answers import python_answer
@@ -15,9 +14,6 @@ from awm_factory.synthesis.stage import owner
 from awm_factory.synthesis.stages.common import ask, fenced_python
 from awm_factory.synthesis.workbench import Workbench
 from awm_runtime.contract import AppReply
-
-_DATA_FAULTS: Final = {"unreadable_row"}
-"""Findings about the app that the data is to blame for: the value is wrong, not the class that reads it."""
 
 
 class CodeStage:
@@ -35,18 +31,23 @@ class CodeStage:
         return python_answer(reply, defines="app")
 
     def check(self, artifact: str, draft: Draft) -> list[Problem]:
-        """The gates of the environment as a whole, without tasks; schema and data have been through theirs."""
+        """The gates of the environment as a whole, without tasks; schema and data have been through theirs.
+
+        A row that can't be read is the data's fault: its value is wrong, not the class that reads it.
+        """
         trial = draft.with_(code=artifact)
         alone = trial.bundle().with_(tasks=[], verifiers={}, solutions={})
         certified = certify(alone, self._workbench.sandbox, self._workbench.options)
         app = certified.evidence.app
         findings = app.findings if isinstance(app, AppReply) else []
-        unreadable = [finding for finding in findings if finding.kind in _DATA_FAULTS]
-        places = {(finding.where, finding.what) for finding in unreadable}
+        unreadable = [finding for finding in findings if finding.kind == "unreadable_row"]
+        # Calls that fail may fail for these rows alone: they are tried again once the data is mended.
+        doubtful = {(finding.where, finding.what) for finding in findings if finding.kind in {"unreadable_row", "failing_read"}}
         found = [
             problem
             for problem in certified.certificate.problems
-            if owner(problem) == "code" and (problem.where, problem.what) not in places
+            if owner(problem) == "code"
+            and not (unreadable and (problem.gate == "behaviour" or (problem.where, problem.what) in doubtful))
         ]
         found += [error("data", finding.where, finding.what, finding.fix) for finding in unreadable]
         found += rules.check(artifact, self._workbench.rows(trial))

@@ -1,0 +1,319 @@
+"""Figures of the synthesis: scheduling, CPU and memory of the host's side, and which injected faults end in a good artifact.
+
+    python benchmarks/bench_synthesis.py [scheduling] [cpu] [memory] [repair]
+
+All answers are scripted (tests/data), so the figures are about this code and not about a model. Checks are executed once each in
+the child-process sandbox and then answered from memory: what is measured is what stands outside the sandbox.
+"""
+
+import asyncio
+import hashlib
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from awm_factory.llm.protocol import ModelReply, ModelRequest  # noqa: E402
+from awm_factory.llm.stub_faults import spoil  # noqa: E402
+from awm_factory.sandbox import ProcessSandbox  # noqa: E402
+from awm_factory.sandbox.pool import Reply, Request  # noqa: E402
+from awm_factory.store import Store  # noqa: E402
+from awm_factory.synthesis.artifacts import Scenario  # noqa: E402
+from awm_factory.synthesis.draft import STAGES, Draft  # noqa: E402
+from awm_factory.synthesis.notebook import Notebook  # noqa: E402
+from awm_factory.synthesis.pipeline import Made, Pipeline  # noqa: E402
+from awm_factory.synthesis.report import SynthesisReport  # noqa: E402
+from awm_factory.synthesis.scripted import ScriptedModel  # noqa: E402
+from awm_factory.synthesis.settings import Settings  # noqa: E402
+from awm_factory.synthesis.workbench import Workbench  # noqa: E402
+from synthesis_support import ANSWERS, Quiet, changed  # noqa: E402
+
+SMALL = ANSWERS / "tool_shelf"
+LARGE = ROOT / "tests" / "data" / "answers" / "makers_tool_library"
+AT_ONCE = 64
+
+
+class Remembering:
+    """A sandbox that executes each check once, whichever environment asks."""
+
+    def __init__(self, inner: ProcessSandbox) -> None:
+        self._inner = inner
+        self._known: dict[str, Reply] = {}
+        self.base = inner.base
+
+    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
+        content = request.model_dump(mode="json")
+        if isinstance(content.get("source"), dict):
+            content["source"]["env_id"] = ""
+        key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        if key not in self._known:
+            self._known[key] = self._inner.check(request, time_limit)
+        return self._known[key]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+
+class Clones:
+    """Answers every scenario as the one of `folder`, after a time drawn by seed and request; so many requests at once."""
+
+    name = "clones"
+
+    def __init__(
+        self, folder: Path, median: float = 0.0, at_once: int = AT_ONCE, edit: Callable[[ModelRequest, str], str] | None = None
+    ) -> None:
+        self._inner = ScriptedModel(folder.parent)
+        self._env_id = folder.name
+        self._median = median
+        self._slots = asyncio.Semaphore(at_once)
+        self._edit = edit
+        self.waited: dict[str, dict[tuple[str, str], float]] = {}
+        """Latencies by scenario and call."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        asked = request.purpose
+        own = asked.model_copy(update={"env_id": self._env_id})
+        reply = await self._inner.complete(request.model_copy(update={"purpose": own}))
+        if self._median:
+            draw = random.Random(f"{asked.env_id}/{asked.stage}/{asked.item}/{asked.attempt}")
+            seconds = self._median * draw.lognormvariate(0, 0.5)
+            self.waited.setdefault(asked.env_id, {})[asked.stage, asked.item] = seconds
+            async with self._slots:
+                await asyncio.sleep(seconds)
+        return reply.model_copy(update={"raw": self._edit(request, reply.raw)}) if self._edit else reply
+
+
+def drafts(folder: Path, count: int) -> list[Draft]:
+    scenario = Scenario.model_validate(json.loads((folder / "scenario.json").read_text()))
+    return [Draft(scenario=scenario.model_copy(update={"name": f"{scenario.name} {n}"})) for n in range(count)]
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    tasks = json.loads((folder / "tasks.json").read_text())
+    count = len(tasks["tasks"] if isinstance(tasks, dict) else tasks)
+    return Settings(**({"tasks": count, "solvable_runs": 1, "in_flight": 5000} | more))
+
+
+async def run(
+    model: Any, sandbox: Any, chosen: Settings, taken: Iterable[Draft], plan: Sequence[str] = STAGES
+) -> tuple[SynthesisReport, list[Made]]:
+    made: list[Made] = []
+
+    async def each() -> AsyncIterator[Draft]:
+        for draft in taken:
+            yield draft
+
+    with tempfile.TemporaryDirectory() as folder, Store.open(str(Path(folder) / "runs.db")) as store:
+        store.start_run("bench", "clones", {})
+        pipeline = Pipeline(model, Workbench(sandbox, chosen), chosen, Notebook(store, "bench"), Quiet(), 2)
+        return await pipeline.run(each(), plan, made.append), made
+
+
+def show(title: str, rows: Sequence[Sequence[object]]) -> None:
+    print(f"\n{title}")
+    for row in rows:
+        print("  " + "  ".join(f"{cell:<34}" if n == 0 else f"{cell!s:>12}" for n, cell in enumerate(row)))
+
+
+# --- scheduling -----------------------------------------------------------------------------------------------------
+
+
+def bound(waited: dict[str, dict[tuple[str, str], float]]) -> float:
+    """No schedule is shorter: the longest chain of one scenario, or all waiting spread over all slots."""
+
+    def chain(calls: dict[tuple[str, str], float]) -> float:
+        whole = sum(seconds for (_, item), seconds in calls.items() if not item)
+        by_task = [max(s for (stage, item), s in calls.items() if item and stage == name) for name in ("verifiers", "solutions")]
+        return whole + sum(by_task)
+
+    total = sum(seconds for calls in waited.values() for seconds in calls.values())
+    return max(max(map(chain, waited.values())), total / AT_ONCE)
+
+
+async def scheduling(sandbox: Remembering) -> None:
+    chosen, count = settings(SMALL), 100
+    await run(Clones(SMALL), sandbox, chosen, drafts(SMALL, 1))
+    model = Clones(SMALL, median=1.5)
+    started = time.monotonic()
+    report, _ = await run(model, sandbox, chosen, drafts(SMALL, count))
+    ours = time.monotonic() - started
+    assert all(row.outcome == "made" for row in report.rows)
+    least = bound(model.waited)
+    model, taken = Clones(SMALL, median=1.5), drafts(SMALL, count)
+    started = time.monotonic()
+    for stage in STAGES[1:]:
+        _, made = await run(model, sandbox, chosen, taken, [stage])
+        place = {one.row.env_id: one.draft for one in made}
+        taken = [place[draft.env_id] for draft in taken]
+    barriers = time.monotonic() - started
+    show(
+        f"Scheduling: {count} scenarios, {sum(map(len, model.waited.values()))} calls, lognormal latencies, {AT_ONCE} at once",
+        [
+            ["lower bound", f"{least:.1f} s"],
+            ["without barriers", f"{ours:.1f} s", f"{ours / least:.2f}x the bound"],
+            ["stage by stage, as AWM does", f"{barriers:.1f} s", f"{barriers / ours:.2f}x ours"],
+        ],
+    )
+
+
+# --- CPU and memory -------------------------------------------------------------------------------------------------
+
+
+def used() -> float:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+async def cpu(sandbox: Remembering) -> None:
+    count = 10
+    for folder in (SMALL, LARGE):
+        await run(Clones(folder), sandbox, settings(folder), drafts(folder, 1))
+        before = used()
+        report, _ = await run(Clones(folder), sandbox, settings(folder), drafts(folder, count))
+        seconds = (used() - before) / count
+        assert all(row.outcome in {"made", "marked"} for row in report.rows), report.rows[0]
+        lines = len((folder / "code.py").read_text().splitlines())
+        show(f"CPU outside the sandbox: {folder.name}, {lines} lines of code", [["an environment", f"{seconds:.2f} s"]])
+
+
+async def memory(sandbox: Remembering) -> None:
+    """In a process of its own: peaks are never given back."""
+    done = subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True)
+    print(done.stdout.rstrip())
+
+
+async def hold(sandbox: Remembering) -> None:
+    count = 1000
+    await run(Clones(LARGE), sandbox, settings(LARGE), drafts(LARGE, 1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    class Waiting(Clones):
+        """Holds back the first verifier of each scenario until all are that far: then a thousand whole drafts are in flight."""
+
+        def __init__(self) -> None:
+            super().__init__(LARGE, at_once=10_000)
+            self._there: set[str] = set()
+            self._all = asyncio.Event()
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            if request.purpose.stage == "verifiers":
+                self._there.add(request.purpose.env_id)
+                if len(self._there) == count:
+                    self._all.set()
+                await self._all.wait()
+            return await super().complete(request)
+
+    plan = [stage for stage in STAGES if stage != "solutions"]
+    report, _ = await run(Waiting(), sandbox, settings(LARGE), drafts(LARGE, count), plan)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert len(report.rows) == count
+    show(f"Memory: {count} scenarios of {LARGE.name} in flight", [["before", f"{before:.0f} MiB"], ["peak", f"{peak:.0f} MiB"]])
+
+
+# --- repair ---------------------------------------------------------------------------------------------------------
+
+
+def swap(*pairs: tuple[str, str]) -> Callable[[str], str]:
+    return lambda text: changed(text, *pairs)
+
+
+COMMIT = "        session.commit()\n        return answer\n\n\n@app.post"
+CHECK = 'if loan.due_on.year < 2026:\n            raise HTTPException(422, "past")\n        '
+
+FAULTS: dict[str, list[tuple[str, str, Callable[[str], str]]]] = {
+    "answer cut, fenced, with thinking": [
+        ("data", "", lambda text: text[: len(text) // 2]),
+        ("code", "", lambda text: text[: len(text) // 2]),
+        ("schema", "", lambda text: f"<think>First the tables.</think>\nHere it is:\n{text}\nDone!"),
+        ("spec", "", lambda text: spoil(text, "invalid_json")),
+    ],
+    "SQL refused": [
+        ("schema", "", lambda text: spoil(text, "bad_sql")),
+        ("data", "", swap(("'garden', 'in_repair'", "'garden', 'broken'"))),
+        ("data", "", swap(("(2, 3, 2,", "(2, 99, 2,"))),
+    ],
+    "start data holds the goal": [
+        ("data", "", swap(("(3, 'Tile Cutter', 'stone', 'on_loan')", "(3, 'Tile Cutter', 'stone', 'available')"))),
+    ],
+    "rows that a task names are missing": [
+        ("data", "", swap(("'Ines Duarte'", "'Ines Duarta'"))),
+        ("data", "", swap(("'Tile Cutter'", "'Tile Saw'"))),
+    ],
+    "values no ORM reads": [("data", "", swap(("'2025-12-28 10:15:00'", "'28.12.2025'")))],
+    "routes shared, or tools not the spec's": [
+        ("spec", "", swap(('"/loans/{loan_id}/return"', '"/loans"'))),
+        ("code", "", swap(('"lend_tool"', '"lend"'))),
+    ],
+    "code that does not start": [("code", "", lambda text: spoil(text, "broken_code"))],
+    "case of code and data differs": [("code", "", swap(('"in_repair"]', '"In_Repair"]')))],
+    "text into a time column": [("code", "", swap(("    due_on: date\n\n\ndef now", "    due_on: str\n\n\ndef now")))],
+    "commit, then 500": [("code", "", swap((COMMIT, COMMIT.replace("return answer", CHECK + "return answer"))))],
+    "NULL the answer forbids": [
+        ("code", "", swap(("    returned_at: Optional[datetime] = None\n", "    returned_at: datetime\n")))
+    ],
+    "verifier that passes everything": [("verifiers", "0", lambda text: spoil(text, "lenient_verifier"))],
+    "verifier with SQL the schema refuses": [("verifiers", "1", swap(("returned_at IS NOT NULL", "given_back IS NOT NULL")))],
+    "verifier that rejects honest work": [("verifiers", "1", swap(('"available" if i == tool', '"Available" if i == tool')))],
+    "solution that does not solve": [
+        ("solutions", "0", swap(("2026-01-15", "2026-01-16"))),
+        ("solutions", "1", swap(("calls[1].loans[0].id", "calls[1].loans[1].id"))),
+    ],
+}
+
+
+async def repair(sandbox: Remembering) -> None:
+    rows: list[list[object]] = []
+    for name, faults in FAULTS.items():
+        good = answers = 0
+        for stage, item, spoiled in faults:
+            hit = False
+
+            def edit(request: ModelRequest, text: str, stage: str = stage, item: str = item, spoiled: Any = spoiled) -> str:
+                nonlocal hit
+                asked = request.purpose
+                if (asked.stage, asked.item, asked.attempt) == (stage, item, 1):
+                    hit = True
+                    return str(spoiled(text))
+                # A solver that is rejected blames the verifier, as the transcript proves.
+                if asked.stage == "solutions" and asked.attempt > 1 and stage == "verifiers" and asked.item == item:
+                    return json.dumps(
+                        json.loads(text.strip("`json\n")) | {"blame": {"part": "verifier", "why": "It rejects this."}}
+                    )
+                return text
+
+            report, _ = await run(Clones(SMALL, edit=edit), sandbox, settings(SMALL), drafts(SMALL, 1))
+            row = report.rows[0]
+            assert hit, (name, stage)
+            good += row.outcome == "made" and row.tasks_shipped == row.tasks_total
+            figures = row.stages.get(stage)
+            answers += figures.answers - figures.questions + 1 if figures else 0
+        rows.append([name, len(faults), f"{good} of {len(faults)}", f"{answers / len(faults):.2f}"])
+    show("Repair: injected faults by class, those that end in a good environment, mean answers of the stage", rows)
+
+
+async def main(chosen: Sequence[str]) -> None:
+    with ProcessSandbox(2) as process:
+        sandbox = Remembering(process)
+        if chosen == ["--memory"]:
+            await hold(sandbox)
+            return
+        for part_ in (scheduling, cpu, memory, repair):
+            if not chosen or part_.__name__ in chosen:
+                await part_(sandbox)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
