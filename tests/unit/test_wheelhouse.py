@@ -73,3 +73,9 @@ def test_a_source_archive_is_never_taken(shop: Path, tmp_path: Path) -> None:
     pin(shop, f"plain==1 --hash=sha256:{hashlib.sha256(b'').hexdigest()}")
     with pytest.raises(BuildError, match="No matching distribution"):
         wheelhouse.ensure_wheelhouse("linux/amd64", tmp_path)
+
+
+def test_a_pin_without_a_hash_is_refused(shop: Path, tmp_path: Path) -> None:
+    pin(shop, wheel(shop, "plain", "py3-none-any").split()[0])
+    with pytest.raises(BuildError, match="hash"):
+        wheelhouse.ensure_wheelhouse("linux/amd64", tmp_path)
