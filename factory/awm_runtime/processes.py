@@ -22,7 +22,7 @@ from awm_runtime.frames import Buffer, Frame
 
 _log = logging.getLogger(__name__)
 
-PATIENCE: Final = 0.05
+PATIENCE: Final = 0.1
 """Seconds that a call waits for a worker before another is forked."""
 MOST_EXTRA: Final = 32
 AT_ONCE: Final = 8
@@ -77,6 +77,8 @@ class Link(asyncio.Protocol):
         self.pid = 0
         self.lost = False
         self.timed_out = False
+        self.since = 0.0
+        """When its current call began, by the loop's clock."""
         self._buffer = Buffer()
         self._early: Frame | None = None
         self._waiting: asyncio.Future[Frame] | None = None
@@ -121,6 +123,7 @@ class Link(asyncio.Protocol):
             raise WorkerGone(timeout=False)
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
+        self.since = loop.time()
         timer = loop.call_later(time_limit, self._out_of_time)
         try:
             self._transport.write(frame.encode())
@@ -181,17 +184,26 @@ class Pool:
     world_time: str
     memory: int
     max_result: int
+    warm_memory: int
+    """Bytes that all workers together may keep databases ready in."""
     idle: list[Link] = field(default_factory=list)
     all: set[Link] = field(default_factory=set)
     waiting: deque[asyncio.Future[Link]] = field(default_factory=deque)
     closing: bool = False
+    _watching: asyncio.TimerHandle | None = None
     broken: bool = False
     """The zygote is gone, so no worker can be replaced."""
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def begin(self) -> None:
         """Let the zygote import the environment while the supervisor does its own imports."""
-        order = {"code": self.code, "world_time": self.world_time, "memory": self.memory, "max_result": self.max_result}
+        order = {
+            "code": self.code,
+            "world_time": self.world_time,
+            "memory": self.memory,
+            "max_result": self.max_result,
+            "warm_memory": self.warm_memory // self.size,
+        }
         self.process, self.link = _spawn("awm_runtime.zygote", Frame(order, self.seed))
 
     def finish(self) -> Ready:
@@ -263,14 +275,27 @@ class Pool:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[Link] = loop.create_future()
         self.waiting.append(turn)
-        timer = loop.call_later(PATIENCE, self._grow)
+        self._watch_stuck()
         try:
             return await turn
         finally:
-            timer.cancel()
             if not turn.done() or turn.cancelled():
                 with suppress(ValueError):
                     self.waiting.remove(turn)
+
+    def _watch_stuck(self) -> None:
+        """While calls wait, replace workers that are held up by a long call; being merely busy is no reason for more of them."""
+        if self._watching is not None or not self.waiting or self.closing:
+            return
+        self._watching = asyncio.get_running_loop().call_later(PATIENCE, self._look_for_stuck)
+
+    def _look_for_stuck(self) -> None:
+        self._watching = None
+        now = asyncio.get_running_loop().time()
+        moving = sum(now - link.since < PATIENCE for link in self.all)
+        for _ in range(self.size - moving - len(self._tasks)):
+            self._grow()
+        self._watch_stuck()
 
     def _grow(self) -> None:
         if len(self.all) < self.size + MOST_EXTRA:

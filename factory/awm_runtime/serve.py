@@ -54,6 +54,7 @@ def environment(settings: Settings) -> Iterator[tuple[Pool, Episodes]]:
         world_time=files.world_time,
         memory=settings.check_memory,
         max_result=settings.max_result,
+        warm_memory=settings.warm_memory,
     )
     pool.begin()
     judge = None

@@ -40,6 +40,8 @@ class Settings:
     """`AWM_MAX_BODY`: bytes of one request."""
     max_result: int = 4 << 20
     """`AWM_MAX_RESULT`: bytes of one result."""
+    warm_memory: int = 768 << 20
+    """`AWM_WARM_MEMORY`: bytes for databases kept ready for the next call; at most a third of the container's memory."""
     check_memory: int = 1 << 30
     """`AWM_CHECK_MEMORY`: bytes that a process running environment code may add to what it starts with."""
     format_error_ends: bool = True
@@ -64,6 +66,7 @@ class Settings:
             call_timeout=_integer("AWM_CALL_TIMEOUT", 10),
             max_body=_integer("AWM_MAX_BODY", 4 << 20),
             max_result=_integer("AWM_MAX_RESULT", 4 << 20),
+            warm_memory=_integer("AWM_WARM_MEMORY", min(768 << 20, memory_limit() // 3)),
             check_memory=_integer("AWM_CHECK_MEMORY", 1 << 30),
             format_error_ends=env.get("AWM_FORMAT_ERROR_ENDS", "1") != "0",
         )
@@ -80,3 +83,15 @@ def _integer(name: str, default: int) -> int:
 
 def in_container() -> bool:
     return os.getpid() == 1 or Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
+
+
+def memory_limit() -> int:
+    """Bytes that the container may use, or a terabyte where nothing limits it."""
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            return min(int(text), 1 << 40)
+    return 1 << 40

@@ -22,7 +22,9 @@ from awm_runtime.environment import Environment, Played
 from awm_runtime.faults import Fault
 from awm_runtime.frames import Frame
 
-SLOTS: Final = 48
+CONNECTION: Final = 320 << 10
+"""Bytes that a slot takes besides its database: an engine's connection with the schema parsed and its page cache."""
+FEWEST_SLOTS: Final = 8
 
 
 @dataclass
@@ -33,9 +35,18 @@ class _Held:
     """What the slot holds; None is the seed."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    result: int
+    """Bytes of one result."""
+    warm_memory: int
+    """Bytes for databases kept ready; an episode whose slot was taken is slower by a copy and a parse of its schema."""
+
+
 class Worker:
-    def __init__(self, environment: Environment, link: socket.socket, max_result: int) -> None:
-        self.environment, self.link, self.max_result = environment, link, max_result
+    def __init__(self, environment: Environment, link: socket.socket, limits: Limits) -> None:
+        self.environment, self.link, self.max_result = environment, link, limits.result
+        self.most_slots = max(FEWEST_SLOTS, limits.warm_memory // (len(environment.seed) + CONNECTION))
         self.held: OrderedDict[str, _Held] = OrderedDict()
 
     def serve(self) -> NoReturn:
@@ -106,7 +117,7 @@ class Worker:
     def _free_slot(self) -> Slot:
         if self.environment.holds_connection:
             return self.environment.slot
-        if len(self.held) < SLOTS:
+        if len(self.held) < self.most_slots:
             return Slot(self.environment.max_pages)
         return self.held.popitem(last=False)[1].slot
 
@@ -177,15 +188,15 @@ def mcp_result(outcome: Outcome) -> bytes:
     return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": outcome.is_error})
 
 
-def start(environment: Environment, link: socket.socket, max_result: int, *, solo: bool) -> NoReturn:
+def start(environment: Environment, link: socket.socket, limits: Limits, *, solo: bool) -> NoReturn:
     """In the freshly forked process; never returns into the zygote's loop."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if solo:
-            SoloWorker(environment, link, max_result).serve()
+            SoloWorker(environment, link, limits).serve()
         confine.die_with_parent()
         confine.forbid_fork()
-        Worker(environment, link, max_result).serve()
+        Worker(environment, link, limits).serve()
     except Exception:  # noqa: BLE001 - the last boundary of a forked process: its fault belongs on the container's log
         traceback.print_exc()
     finally:

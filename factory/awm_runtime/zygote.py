@@ -30,8 +30,8 @@ def main() -> None:
     os.chdir("/")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare_process()
-    limits = confine.Limits(memory=order["memory"], open_files=1024)
-    held = confine.confine(confine.python_paths(), limits, may_fork=True)
+    bounds = confine.Limits(memory=order["memory"], open_files=1024)
+    held = confine.confine(confine.python_paths(), bounds, may_fork=True)
     try:
         environment = Environment(order["code"], seed, order["world_time"])
     except LoadFailed as failure:
@@ -47,7 +47,8 @@ def main() -> None:
     }
     environment.freeze()
     frames.send(link, Frame(ready, environment.seed))
-    _fork_on_demand(link, environment, order["max_result"], solo=bool(module_state))
+    limits = worker.Limits(result=order["max_result"], warm_memory=order["warm_memory"])
+    _fork_on_demand(link, environment, limits, solo=bool(module_state))
 
 
 def _module_state(code: str, environment: Environment) -> list[str]:
@@ -67,7 +68,7 @@ async def _warm_up(environment: Environment) -> None:
     environment.drop_slot(slot)
 
 
-def _fork_on_demand(link: socket.socket, environment: Environment, max_result: int, *, solo: bool) -> None:
+def _fork_on_demand(link: socket.socket, environment: Environment, limits: worker.Limits, *, solo: bool) -> None:
     """Each message brings the socket of a new worker, and is answered with its process id."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # dead workers need no burial
     confine.adopt_orphans()
@@ -77,7 +78,7 @@ def _fork_on_demand(link: socket.socket, environment: Environment, max_result: i
         process = os.fork()
         if process == 0:
             link.close()
-            worker.start(environment, socket.socket(fileno=descriptor), max_result, solo=solo)
+            worker.start(environment, socket.socket(fileno=descriptor), limits, solo=solo)
         os.close(descriptor)
         frames.send(link, Frame({"pid": process}))
 
