@@ -26,7 +26,7 @@ from awm_factory.build import Silent, Workshop, open_workshop
 from awm_factory.certify import Options, certify
 from awm_factory.cli import settings
 from awm_factory.images.build import build, discard
-from awm_factory.images.docker_client import session_id
+from awm_factory.images.docker_client import Owner, session_id
 from awm_factory.images.hardened import LOOPBACK, boxed
 from awm_factory.images.render import render
 from awm_factory.images.smoke import smoke
@@ -88,7 +88,7 @@ def size(client: docker.DockerClient, image_id: str) -> int:
 
 def idle_memory(client: docker.DockerClient, image_id: str) -> float:
     """MiB of a container that has answered one tools/list."""
-    with boxed(image_id, session_id()) as box:
+    with boxed(image_id, Owner(session_id())) as box:
         url = f"http://{LOOPBACK}:{box.port(CONTROL_PORT)}/mcp"
         Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.05), reraise=True)(lambda: run(list_tools(url)))
         stats = box.container.stats(stream=False)["memory_stats"]

@@ -11,13 +11,13 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from awm_factory.bundle import Bundle, Manifest, Task
 from awm_factory.certificate import Certificate, Subject, TaskCertificate
-from awm_factory.errors import SmokeError
+from awm_factory.errors import EngineError, SmokeError
 from awm_factory.images import hardened
 from awm_factory.images import smoke as smoke_module
 from awm_factory.images.base import BaseImage
 from awm_factory.images.build import discard, run_build
 from awm_factory.images.context import tar
-from awm_factory.images.docker_client import OWNER, reap
+from awm_factory.images.docker_client import OWNER, Owner, reap
 from awm_factory.images.engine import Engine
 from awm_factory.images.smoke import smoke
 
@@ -116,7 +116,7 @@ def test_a_fault_is_named_by_the_check_that_finds_it(
 def test_a_container_runs_without_rights_and_is_published_on_loopback_only(
     engine: Engine, image_with: Callable[[str], str]
 ) -> None:
-    with hardened.boxed(image_with(""), OWN) as box:
+    with hardened.boxed(image_with(""), Owner(OWN)) as box:
         box.container.reload()
         host = box.container.attrs["HostConfig"]
         assert host["ReadonlyRootfs"]
@@ -136,13 +136,13 @@ def test_an_address_that_answers_is_told_from_one_that_an_internal_network_keeps
 ) -> None:
     """Even a refusal is an answer: what was sent has got through."""
     image = image_with("")
-    with hardened.boxed(image, OWN) as target, hardened.boxed(image, OWN) as neighbour:
+    with hardened.boxed(image, Owner(OWN)) as target, hardened.boxed(image, Owner(OWN)) as neighbour:
         target.container.reload()
         address = target.container.attrs["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
         asked = [f"{address}:8000", f"{address}:9"]
         wait_until(lambda: f"{address}:8000" in smoke_module.reached(neighbour, asked))
         assert smoke_module.reached(neighbour, asked) == asked
-        with hardened.internal_network(OWN) as network, hardened.boxed(image, OWN, network=network) as enclosed:
+        with hardened.internal_network(Owner(OWN)) as network, hardened.boxed(image, Owner(OWN), network=network) as enclosed:
             assert smoke_module.reached(enclosed, asked) == []
 
 
@@ -164,10 +164,33 @@ def test_an_interrupt_leaves_neither_container_nor_network(
     assert left_over(engine) == []
 
 
+def test_a_reap_ends_a_test_at_once_and_lets_it_start_nothing_more(
+    engine: Engine, base: BaseImage, image_with: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an interrupted batch would go on for as long as its tests take, or leave what was started a moment too late."""
+    image = image_with("")
+    session = f"{OWN}.reaped"
+    published = smoke_module._published
+
+    def reaped_between(*arguments: object) -> None:
+        published(*arguments)  # type: ignore[arg-type]
+        reap(engine.client, session)
+
+    monkeypatch.setattr(smoke_module, "_published", reaped_between)
+    with pytest.raises(EngineError, match="called off"):
+        smoke(engine.client, image, BUNDLE, base.image_id, session)
+    assert engine.client.networks.list(filters={"label": f"{OWNER}={session}"}) == []
+    monkeypatch.setattr(smoke_module, "_published", published)
+    smoke(engine.client, image, BUNDLE, base.image_id, session)
+
+
 def test_reap_removes_what_a_dead_session_left_and_spares_the_living(engine: Engine, image_with: Callable[[str], str]) -> None:
     image = image_with("")
     living = f"{socket.gethostname()}.{os.getpid()}.0"
-    with hardened.boxed(image, f"{socket.gethostname()}.{2**22 + 1}.0") as dead, hardened.boxed(image, living) as alive:
+    with (
+        hardened.boxed(image, Owner(f"{socket.gethostname()}.{2**22 + 1}.0")) as dead,
+        hardened.boxed(image, Owner(living)) as alive,
+    ):
         reaped = reap(engine.client)
         assert dead.container.name in reaped.containers
         assert alive.container.name not in reaped.containers

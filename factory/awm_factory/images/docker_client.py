@@ -7,6 +7,7 @@ interrupted inside a call to the engine, and `awm-factory reap` finds what a kil
 import os
 import secrets
 import socket
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +23,22 @@ _SESSION: Final = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
 def session_id() -> str:
     """Value of the `awm.owner` label on all this process starts."""
     return _SESSION
+
+
+_reaps: Counter[str] = Counter()
+
+
+class Owner:
+    """Under whose name one piece of work starts what it starts. A reap of the session calls the work off."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._reaps = _reaps[label]
+
+    def go_on(self) -> None:
+        """Called after each start. A container that came too late for a reap to see is then taken down by whoever started it."""
+        if _reaps[self.label] != self._reaps:
+            raise EngineError("the work was called off; run it again")
 
 
 @dataclass
@@ -42,6 +59,8 @@ def reap(client: docker.DockerClient, owner: str | None = None, *, running: bool
             return False
         return label == owner if owner is not None else running or not alive(label)
 
+    if owner is not None:
+        _reaps[owner] += 1
     reaped = Reaped()
     try:
         for container in client.api.containers(all=True, filters={"label": OWNER}):

@@ -19,7 +19,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
 from awm_factory.errors import EngineError
-from awm_factory.images.docker_client import OWNER
+from awm_factory.images.docker_client import OWNER, Owner
 from awm_runtime.contract import AGENT_PORT, CONTROL_PORT
 
 LOOPBACK: Final = "127.0.0.1"
@@ -82,7 +82,7 @@ class Box:
 @contextlib.contextmanager
 def boxed(
     image_id: str,
-    owner: str,
+    owner: Owner,
     *,
     command: list[str] | None = None,
     environment: dict[str, str] | None = None,
@@ -102,7 +102,7 @@ def boxed(
         "memswap_limit": MEMORY,
         "pids_limit": PIDS,
         "tmpfs": {"/tmp": "size=256m,mode=1777"},
-        "labels": {OWNER: owner, "awm.role": "smoke"},
+        "labels": {OWNER: owner.label, "awm.role": "smoke"},
     }
     spec.tmpfs = options.pop("tmpfs")
     if command is not None:
@@ -121,19 +121,21 @@ def boxed(
             spec.start()
         except (DockerException, RequestException) as error:
             raise EngineError(f"the engine could not start a container of {image_id}: {error}") from error
+        owner.go_on()
         yield Box(spec.get_wrapped_container(), begin)
 
 
 @contextlib.contextmanager
-def internal_network(owner: str) -> Iterator[Network]:
+def internal_network(owner: Owner) -> Iterator[Network]:
     """A network without a way out."""
-    network = Network(docker_network_kw={"internal": True, "labels": {OWNER: owner, "awm.role": "smoke"}})
+    network = Network(docker_network_kw={"internal": True, "labels": {OWNER: owner.label, "awm.role": "smoke"}})
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_network, network)
         try:
             network.create()
         except (DockerException, RequestException) as error:
             raise EngineError(f"the engine could not make a network: {error}; `docker network prune` frees addresses") from error
+        owner.go_on()
         yield network
 
 

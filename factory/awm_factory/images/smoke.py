@@ -22,6 +22,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from awm_factory.bundle import MODES, Bundle
 from awm_factory.errors import EngineError, SmokeError
 from awm_factory.ids import host_name
+from awm_factory.images.docker_client import Owner
 from awm_factory.images.hardened import LOOPBACK, Box, boxed, internal_network
 from awm_factory.images.trial import Control, TrialError, Tried, list_tools, run, try_calls
 from awm_runtime.contract import AGENT_PORT, CONTROL_PORT, Health
@@ -78,13 +79,14 @@ class SmokeReport:
     seconds: float = 0.0
 
 
-def smoke(client: docker.DockerClient, image_id: str, bundle: Bundle, base_id: str, owner: str) -> SmokeReport:
+def smoke(client: docker.DockerClient, image_id: str, bundle: Bundle, base_id: str, session: str) -> SmokeReport:
     """Raises SmokeError naming the check that failed, with the container's last log lines.
 
-    `bundle` is what the image was rendered from; the second container runs `base_id`. All that is started carries `owner`,
-    and is removed whatever happens.
+    `bundle` is what the image was rendered from; the second container runs `base_id`. All that is started carries the
+    session's label and is removed whatever happens; a reap of the session ends the test at once.
     """
     begin = time.monotonic()
+    owner = Owner(session)
     report = SmokeReport(bundle.env_id)
     with boxed(image_id, owner) as box:
         _published(client, box, bundle, report)
