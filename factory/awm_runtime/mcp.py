@@ -28,8 +28,9 @@ class Reply:
 
 
 class McpServer:
-    def __init__(self, episodes: Episodes) -> None:
-        self.episodes = episodes
+    def __init__(self, episodes: Episodes, *, sessions: bool = False) -> None:
+        """`sessions` adds OpenEnv's: its clients make an episode by `openenv/session/create`. Never on the agent's port."""
+        self.episodes, self.sessions = episodes, sessions
         self.tools = b'{"tools":' + pydantic_core.to_json([described(tool) for tool in episodes.ready.tools]) + b"}"
         manifest = episodes.files.manifest
         self.info = {
@@ -70,6 +71,11 @@ class McpServer:
         return await self._request(episode, method, key, params)
 
     async def _request(self, episode: Running, method: str, key: Any, params: dict[str, Any]) -> Reply:
+        if self.sessions and ("session_id" in params or method.startswith("openenv/session/")):
+            try:
+                return await self._in_session(method, key, params)
+            except Refused as refused:
+                return Reply(200, error(key, _REFUSED, str(refused)))
         match method:
             case "tools/call":
                 return Reply(200, await self.call(episode, key, params))
@@ -82,6 +88,18 @@ class McpServer:
             case "ping":
                 return Reply(200, result(key, b"{}"))
         return Reply(200, error(key, _NO_METHOD, f"this server has no method {method[:100]!r}"))
+
+    async def _in_session(self, method: str, key: Any, params: dict[str, Any]) -> Reply:
+        """Raises Refused."""
+        if method == "openenv/session/create":
+            made = self.episodes.create(None)
+            return Reply(200, result(key, json.dumps({"session_id": made.id}).encode()))
+        episode = self.episodes.find(str(params.get("session_id")))
+        if method == "openenv/session/close":
+            self.episodes.delete(episode)
+            return Reply(200, result(key, json.dumps({"session_id": episode.id, "closed": True}).encode()))
+        rest = {name: value for name, value in params.items() if name != "session_id"}
+        return await self._request(episode, method, key, rest)
 
     async def call(self, episode: Running, key: Any, params: dict[str, Any]) -> bytes:
         name, arguments = params.get("name"), params.get("arguments")

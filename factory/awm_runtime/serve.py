@@ -18,9 +18,11 @@ from awm_runtime.control import Control
 from awm_runtime.episodes import Episodes
 from awm_runtime.http import App, Receive, Scope, Send
 from awm_runtime.mcp import McpServer
+from awm_runtime.openenv import OpenEnv
 from awm_runtime.planes import AgentPlane, ControlPlane, McpRoutes
 from awm_runtime.processes import Judge, Pool
 from awm_runtime.settings import Settings
+from awm_runtime.task_routes import TaskRoutes
 
 _log = logging.getLogger("awm_runtime")
 _STOP_WITHIN = 1.0
@@ -86,11 +88,13 @@ def _run(main: Coroutine[object, object, int]) -> int:
 async def _serve(settings: Settings, pool: Pool, episodes: Episodes) -> int:
     await pool.open()
     activity = _Activity(time.monotonic())
-    routes = McpRoutes(episodes, McpServer(episodes), settings.max_body)
-    control = ControlPlane(routes, Control(episodes, settings.max_body).app([]), settings.token)
+    trainer, agent = McpServer(episodes, sessions=True), McpServer(episodes)
+    routes = [*OpenEnv(episodes, trainer).routes(), *TaskRoutes(episodes).routes()]
+    app = Control(episodes, settings.max_body).app(routes)
+    control = ControlPlane(McpRoutes(episodes, trainer, settings.max_body), app, settings.token)
     servers = [
         _server(activity.watch(control), settings.host, settings.port),
-        _server(activity.watch(AgentPlane(routes)), settings.host, settings.agent_port),
+        _server(activity.watch(AgentPlane(McpRoutes(episodes, agent, settings.max_body))), settings.host, settings.agent_port),
     ]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
