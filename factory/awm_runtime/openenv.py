@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from awm_runtime.contract import Tool
 from awm_runtime.episodes import Episodes, Refused, Running
 from awm_runtime.mcp import McpServer
 
@@ -85,10 +86,8 @@ class Session:
 
     async def reset(self, asked: ResetBody) -> Observed:
         """Raises Refused."""
-        first = min(self.episodes.files.tasks, default=None)
-        task_id = (
-            asked.task_id if asked.task_id is not None else self.episode.task_id if self.episode.task_id is not None else first
-        )
+        chosen = (asked.task_id, self.episode.task_id, min(self.episodes.files.tasks, default=None))
+        task_id = next((task for task in chosen if task is not None), None)
         await self.episodes.reset(self.episode, task_id, asked.seed or 0)
         self.name = asked.episode_id
         described = self.episodes.describe(self.episode)
@@ -109,9 +108,7 @@ class Session:
     async def step(self, action: CallToolAction) -> Observed:
         """Raises Refused for an episode that has ended."""
         if action.type == "list_tools":
-            tools = [
-                {"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in self.episodes.ready.tools
-            ]
+            tools = [shown(tool) for tool in self.episodes.ready.tools]
             return Observed({"tools": tools, "metadata": {}})
         if action.type != "call_tool":
             raise Refused(422, f"an action is of type call_tool or list_tools, not {action.type[:40]!r}")
@@ -133,6 +130,11 @@ class Session:
         verdict = await self.episodes.verify(self.episode, answer if answer is None else str(answer), None)
         self.episode.ended = True
         return Observed(_observation(SUBMIT, verdict.model_dump(mode="json"), None), verdict.reward, True)
+
+
+def shown(tool: Tool) -> dict[str, Any]:
+    """A tool as OpenEnv spells it, which is not quite as MCP does."""
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
 
 def _observation(tool: str, result: JsonValue, error: dict[str, str] | None) -> dict[str, Any]:
@@ -162,7 +164,7 @@ class OpenEnv:
         return JSONResponse({"name": self.episodes.files.env_id, "description": description, "version": "1"})
 
     async def schema(self, _request: Request) -> Response:
-        models = {"action": CallToolAction, "observation": CallToolObservation, "state": EpisodeState}
+        models: dict[str, type[BaseModel]] = {"action": CallToolAction, "observation": CallToolObservation, "state": EpisodeState}
         return JSONResponse({name: model.model_json_schema() for name, model in models.items()})
 
     async def openapi(self, _request: Request) -> Response:

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from awm_runtime.episodes import Episodes, Refused
+from awm_runtime.openenv import shown
 
 SPLIT: Final = "train"
 
@@ -37,9 +38,7 @@ class TaskRoutes:
 
     async def tools(self, request: Request) -> Response:
         self._known(request)
-        tools = [
-            {"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in self.episodes.ready.tools
-        ]
+        tools = [shown(tool) for tool in self.episodes.ready.tools]
         return JSONResponse({"tools": tools})
 
     async def listing(self, request: Request) -> Response:
