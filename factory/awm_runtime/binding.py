@@ -10,6 +10,7 @@ import _sqlite3
 import itertools
 import sqlite3
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -136,6 +137,25 @@ class Slot:
                 entry.invalidate()
         self.idle.clear()
         self.anchor.close()
+
+
+class SharedSlot(Slot):
+    """A slot whose connections share one page cache, for a call that reads in one session while another has written.
+
+    On a file, SQLite lets such a reader go on with the old rows; memdb has it wait for ever. Here it goes on, and sees the rows
+    that the same call has written already. Two writers at once are refused here as there.
+    """
+
+    def _open(self, **options: Any) -> sqlite3.Connection:
+        uri = f"file:{self.name[1:]}?mode=memory&cache=shared"
+        chosen = {"isolation_level": None, **options, "uri": True, "timeout": LOCK_TIMEOUT, "check_same_thread": False}
+        connection: sqlite3.Connection = _real_connect(uri, **chosen)
+        connection.execute("PRAGMA read_uncommitted=ON").close()
+        return connection
+
+    def version(self) -> int:
+        """Connections of one cache share its counter, so only the content tells of a change."""
+        return zlib.crc32(self.content())
 
 
 def _is_open(connection: sqlite3.Connection) -> bool:

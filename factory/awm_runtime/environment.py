@@ -16,7 +16,7 @@ import sqlalchemy
 from sqlalchemy import orm
 
 from awm_runtime import binding, calling, clock, dump, faults, loading, tools
-from awm_runtime.binding import Slot
+from awm_runtime.binding import SharedSlot, Slot
 from awm_runtime.calling import Caller, Outcome
 from awm_runtime.faults import Fault
 from awm_runtime.tools import Derived
@@ -92,6 +92,30 @@ class Environment:
             return Played(calling.failed(Fault("format_error", "the arguments are no JSON object")), None, False)
         if (fault := caller.refuse(arguments)) is not None:
             return Played(calling.failed(fault), None, False)
+        played = await self._play_in(slot, before, caller, arguments, seed, step)
+        if played is None:
+            played = await self._play_shared(slot, before, caller, arguments, seed, step)
+        return played
+
+    async def _play_shared(
+        self, slot: Slot, before: bytes | None, caller: Caller, arguments: Any, seed: int, step: int
+    ) -> Played:
+        """The call once more, where two of its sessions were in each other's way."""
+        shared = SharedSlot(self.max_pages)
+        try:
+            self._restore(shared, before)
+            played = await self._play_in(shared, before, caller, arguments, seed, step)
+        finally:
+            shared.close()
+        assert played is not None, "a shared slot is the last resort"
+        if played.content is not None:
+            slot.load_bytes(played.content)
+        return played
+
+    async def _play_in(
+        self, slot: Slot, before: bytes | None, caller: Caller, arguments: Any, seed: int, step: int
+    ) -> Played | None:
+        """None where the call failed because one of its connections held a lock against another; it is undone then."""
         binding.bound.slot = slot
         version = slot.version()
         error: BaseException | None = None
@@ -103,6 +127,9 @@ class Environment:
         finally:
             clock.leave()
             leaked = slot.clean()
+        if error is not None and not slot.keep and not isinstance(slot, SharedSlot) and _is_locked(error):
+            self._restore(slot, before)
+            return None
         if error is not None:
             outcome = self._explain(slot, before, error, version)
             error = None
@@ -126,6 +153,18 @@ class Environment:
             slot.load(self.seed_connection)
         else:
             slot.load_bytes(before)
+
+
+def _is_locked(error: BaseException) -> bool:
+    """True if a lock is behind it, even where the code raised something else because of it."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            return False
+        if isinstance(getattr(seen, "orig", seen), sqlite3.OperationalError) and "locked" in str(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _keeps_session(module: types.ModuleType) -> bool:

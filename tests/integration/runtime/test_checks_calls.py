@@ -96,3 +96,47 @@ def test_environment_code_reads_no_files(sandbox: Checks, path: str) -> None:
 def test_environment_code_sees_no_variables(sandbox: Checks) -> None:
     (run,) = sandbox.calls(("reach", {"what": ""})).runs
     assert run.results[0].content["reached"].keys() <= {"TZ", "LC_CTYPE"}
+
+
+NESTED = (
+    LIBRARY_APP
+    + """
+
+def titles():
+    session = Session()
+    found = [loan.title for loan in session.query(Loan).order_by(Loan.id)]
+    session.close()
+    return found
+
+
+@application.post("/nested", operation_id="nested")
+async def nested():
+    session = Session()
+    session.add(Loan(member_id=1, title="outer", days=1))
+    session.flush()
+    seen = titles()
+    session.commit()
+    return {"seen": seen[:1], "after": titles()}
+
+
+@application.post("/clash", operation_id="clash")
+async def clash():
+    first, second = Session(), Session()
+    first.add(Loan(member_id=1, title="first", days=1))
+    first.flush()
+    second.add(Loan(member_id=1, title="second", days=1))
+    second.commit()
+"""
+)
+
+
+def test_a_second_session_may_read_while_the_first_has_written(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("nested", {}), ("list_loans", {}), code=NESTED).runs
+    assert run.results[0].content == {"seen": ["Moss atlas"], "after": ["Moss atlas", "outer"]}
+    assert len(run.results[1].content) == 2
+
+
+def test_two_sessions_that_write_at_once_are_refused_and_undone(sandbox: Checks) -> None:
+    (run,) = sandbox.calls(("clash", {}), ("list_loans", {}), code=NESTED).runs
+    assert "locked" in run.results[0].content["error"]["message"]
+    assert len(run.results[1].content) == 1
