@@ -137,7 +137,7 @@ def _published(client: docker.DockerClient, box: Box, bundle: Bundle, report: Sm
                 raise TrialError("after reset the database is not byte for byte the one that the episode began with")
             report.checks["reset"] = f"byte-identical, {len(tried.fresh)} bytes"
         with _check(report, "stop", box), _listening(control.http):
-            code, seconds = box.signal("SIGTERM", STOP_LIMIT + 8)
+            code, seconds = box.signal("SIGTERM", STOP_LIMIT + 3)
             if code is None or seconds > STOP_LIMIT:
                 raise TrialError(
                     f"SIGTERM {'did not end it' if code is None else 'ended it'} after {seconds:.1f} s, not {STOP_LIMIT:g} s"
