@@ -16,6 +16,13 @@ from awm_runtime.episodes import Episodes, Refused, Running
 
 PROTOCOLS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
+STATELESS: Final = "2026-07-28"
+"""Since this version there is no handshake: each request says in `_meta` what it speaks, and `server/discover` lists ours."""
+
+_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_COMPLETE: Final = b'{"resultType":"complete",'
+_CACHED: Final = {"ttlMs": 3_600_000, "cacheScope": "private"}
+
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS, _REFUSED = -32700, -32600, -32601, -32602, -32000
 
 
@@ -32,13 +39,23 @@ class McpServer:
         """`sessions` adds OpenEnv's: its clients make an episode by `openenv/session/create`. Never on the agent's port."""
         self.episodes, self.sessions = episodes, sessions
         self.tools = b'{"tools":' + pydantic_core.to_json([described(tool) for tool in episodes.ready.tools]) + b"}"
+        self.stateless_tools = _COMPLETE + json.dumps(_CACHED)[1:-1].encode() + b"," + self.tools[1:]
         manifest = episodes.files.manifest
-        self.info = {
+        self.info: dict[str, Any] = {
             "protocolVersion": PROTOCOLS[0],
             "capabilities": {"tools": {"listChanged": False}},
             "serverInfo": {"name": episodes.files.env_id, "title": manifest.get("scenario", ""), "version": _version()},
             "instructions": manifest.get("description", ""),
         }
+
+        discovered = {
+            "supportedVersions": [STATELESS, *PROTOCOLS],
+            "capabilities": self.info["capabilities"],
+            "instructions": self.info["instructions"],
+            "_meta": {"io.modelcontextprotocol/serverInfo": self.info["serverInfo"]},
+            **_CACHED,
+        }
+        self.discovered = _COMPLETE + pydantic_core.to_json(discovered)[1:]
 
     async def handle(self, episode: Running, body: bytes, session: str | None) -> Reply:
         if session is not None and session != self.episodes.boot:
@@ -76,11 +93,14 @@ class McpServer:
                 return await self._in_session(method, key, params)
             except Refused as refused:
                 return Reply(200, error(key, _REFUSED, str(refused)))
+        stateless = _speaks_stateless(params)
         match method:
             case "tools/call":
-                return Reply(200, await self.call(episode, key, params))
+                return Reply(200, await self.call(episode, key, params, stateless=stateless))
             case "tools/list":
-                return Reply(200, result(key, self.tools))
+                return Reply(200, result(key, self.stateless_tools if stateless else self.tools))
+            case "server/discover":
+                return Reply(200, result(key, self.discovered))
             case "initialize":
                 asked = params.get("protocolVersion")
                 chosen = asked if asked in PROTOCOLS else PROTOCOLS[0]
@@ -101,7 +121,7 @@ class McpServer:
         rest = {name: value for name, value in params.items() if name != "session_id"}
         return await self._request(episode, method, key, rest)
 
-    async def call(self, episode: Running, key: Any, params: dict[str, Any]) -> bytes:
+    async def call(self, episode: Running, key: Any, params: dict[str, Any], *, stateless: bool) -> bytes:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self.episodes.tools:
             return error(key, _INVALID_PARAMS, f"unknown tool: {str(name)[:100]}")
@@ -112,7 +132,12 @@ class McpServer:
             outcome = await self.episodes.call(episode, name, arguments, mcp=True)
         except Refused as refused:
             return error(key, _REFUSED, str(refused))
-        return result(key, outcome.body)
+        return result(key, _COMPLETE + outcome.body[1:] if stateless else outcome.body)
+
+
+def _speaks_stateless(params: dict[str, Any]) -> bool:
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and meta.get(_VERSION_KEY) == STATELESS
 
 
 def described(tool: Tool) -> dict[str, Any]:

@@ -108,3 +108,15 @@ def test_stdio_speaks_a_message_a_line(tmp_path_factory: pytest.TempPathFactory)
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2, 3]
     assert "é" in answers[2]["result"]["content"][0]["text"]
+
+
+def test_the_stateless_protocol_is_spoken_without_a_handshake(library: Served) -> None:
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    found = library.rpc("/mcp", "server/discover", meta)["result"]
+    assert found["supportedVersions"][:2] == ["2026-07-28", "2025-11-25"]
+    assert found["resultType"] == "complete"
+    listed = library.rpc("/mcp", "tools/list", meta)["result"]
+    assert listed.keys() == {"resultType", "ttlMs", "cacheScope", "tools"}
+    assert library.rpc("/mcp", "tools/list")["result"].keys() == {"tools"}
+    called = library.rpc("/mcp", "tools/call", {**meta, "name": "list_loans", "arguments": {}})["result"]
+    assert (called["resultType"], called["isError"]) == ("complete", False)
