@@ -81,6 +81,7 @@ def _build_one(env_id: str, shop: Workshop, knobs: Knobs, clock: "Clock") -> Row
         built = None if knobs.force else find(shop.client, context)
     record = shop.catalog.record(env_id)
     if built is not None and record is not None and record.images.get(built.reference) == built.image_id:
+        tag_verified(shop.client, built)  # another workspace may have moved `latest` to its own
         return row(env_id, "unchanged", certificate, reference=context.reference, seconds=clock.seconds)
     if built is None:
         with clock.stage("build"):
