@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from awm_factory.errors import StoreError
-from awm_factory.store import Store
+from awm_factory.store import Store, connect
 
 
 def test_a_path_is_enough_and_what_was_written_is_there_again(tmp_path: Path) -> None:
@@ -58,6 +58,20 @@ def test_without_the_driver_the_message_says_what_to_install(tmp_path: Path) -> 
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "needs psycopg; run: pip install 'awm-factory[postgres]'" in done.stderr
+
+
+def test_a_transaction_that_writes_holds_the_lock_from_its_start(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs.db")
+    Store.open(path).close()
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    engine = connect.engine(connect.parse(path))
+    with engine.begin():
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    with engine.execution_options(awm_write=True).begin(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
+    engine.dispose()
 
 
 KILLED = """

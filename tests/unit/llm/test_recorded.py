@@ -1,5 +1,7 @@
+import fcntl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,7 +59,9 @@ from awm_factory.llm.protocol import Purpose
 from awm_factory.llm.recorded import Recordings
 recordings = Recordings(Path(sys.argv[1]))
 for n in range(50):
-    recordings.add(f"{sys.argv[2]} {n}", Purpose(env_id="kiosk", stage="s"), '{"raw": "' + "x" * 20_000 + '"}')
+    key = f"{sys.argv[2]} {n}"
+    recordings.add(key, Purpose(env_id="kiosk", stage="s"), '{"raw": "' + key + "x" * 20_000 + '"}')
+    assert key in recordings.find(key, Purpose(stage="s"))
 """
 
 
@@ -67,6 +71,21 @@ def test_two_processes_may_add_to_one_directory(tmp_path: Path) -> None:
     found = Recordings(tmp_path)
     for key in [f"{name} {n}" for name in "ab" for n in range(50)]:
         assert len(found.find(key, Purpose(stage="s"))) > 20_000
+
+
+def test_an_answer_waits_for_the_other_writer_of_its_file(tmp_path: Path) -> None:
+    recordings = Recordings(tmp_path)
+    purpose = Purpose(env_id="kiosk", stage="s")
+    recordings.add("first", purpose, "{}")
+    thread = threading.Thread(target=recordings.add, args=("second", purpose, '{"raw": "two"}'))
+    with (tmp_path / "kiosk.jsonl").open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        other.write("another writer's line\n")
+    thread.join(10)
+    assert recordings.find("second", purpose) == '{"raw": "two"}'
 
 
 def test_faults_are_read_from_text_and_mistakes_name_the_choice() -> None:
