@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def program(folder: Path, name: str, script: str) -> None:
 
 def test_a_started_engine_is_waited_for_and_outlives_its_starter(programs: Path, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    program(programs, "dockerd", f"sleep 0.3; ps -o pid=,sid= -p $$ > {ready}.new; mv {ready}.new {ready}; exec sleep 60")
+    report = f"import os; open('{ready}.new', 'w').write(f'{{os.getppid()}} {{os.getsid(0)}}')"
+    program(programs, "dockerd", f'sleep 0.3; {sys.executable} -c "{report}"; mv {ready}.new {ready}; exec sleep 60')
     said: list[str] = []
 
     pid, session = daemon.start(lambda: ready.read_text() if ready.exists() else None, said.append).split()
