@@ -6,11 +6,10 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi_mcp.openapi.convert import convert_openapi_to_mcp_tools  # type: ignore[import-untyped]
-from fastapi_mcp.openapi.utils import resolve_schema_references  # type: ignore[import-untyped]
 
 from awm_runtime import names, routes, schemas
 from awm_runtime.contract import Finding, Tool, ToolMending
+from awm_runtime.converter import convert_openapi_to_mcp_tools, resolve_schema_references
 from awm_runtime.routes import Endpoint
 from awm_runtime.schemas import Schema
 
