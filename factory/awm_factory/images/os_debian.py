@@ -52,6 +52,7 @@ class Recipe:
     include: tuple[str, ...]
     excluded: tuple[str, ...]
     kept: tuple[str, ...]
+    apt: tuple[str, ...]
     hooks: tuple[str, ...]
     epoch: int
     mirrors: tuple[str | None, str | None]
@@ -68,6 +69,7 @@ def recipe(config: Config) -> Recipe:
         include=("python3", "ca-certificates"),
         excluded=_EXCLUDED,
         kept=_KEPT,
+        apt=("Acquire::Retries 3",),
         hooks=_HOOKS,
         epoch=EPOCH,
         mirrors=(config.debian_mirror, config.debian_security_mirror),
@@ -140,11 +142,11 @@ def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
     main, security = (chosen or found for chosen, found in zip(how.mirrors, _mirrors(), strict=True))
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in how.excluded]
     options += [f"--dpkgopt=path-include={pattern}" for pattern in how.kept]
+    options += [f"--aptopt={option}" for option in how.apt]
     options += [f"--customize-hook={hook}" for hook in how.hooks]
     command = [
         *("env", f"SOURCE_DATE_EPOCH={how.epoch}", "LC_ALL=C.UTF-8", daemon.program("mmdebstrap") or "mmdebstrap"),
         *(f"--variant={how.variant}", f"--architectures={platform.rpartition('/')[2]}", "--format=tar"),
-        "--aptopt=Acquire::Retries 3",
         f"--include={','.join(how.include)}",
         *options,
         *(how.suite, str(target)),
