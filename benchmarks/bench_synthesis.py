@@ -9,6 +9,7 @@ the child-process sandbox and then answered from memory: what is measured is wha
 import asyncio
 import hashlib
 import json
+import pickle
 import random
 import resource
 import subprocess
@@ -23,6 +24,7 @@ from typing import Any, Self
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from awm_factory.errors import BudgetSpent  # noqa: E402
 from awm_factory.llm.protocol import ModelReply, ModelRequest  # noqa: E402
 from awm_factory.llm.stub_faults import spoil  # noqa: E402
 from awm_factory.sandbox import ProcessSandbox  # noqa: E402
@@ -108,7 +110,7 @@ def settings(folder: Path, **more: Any) -> Settings:
 
 
 async def run(
-    model: Any, sandbox: Any, chosen: Settings, taken: Iterable[Draft], plan: Sequence[str] = STAGES
+    model: Any, sandbox: Any, chosen: Settings, taken: Iterable[Draft], plan: Sequence[str] = STAGES, watch: Any = None
 ) -> tuple[SynthesisReport, list[Made]]:
     made: list[Made] = []
 
@@ -118,7 +120,7 @@ async def run(
 
     with tempfile.TemporaryDirectory() as folder, Store.open(str(Path(folder) / "runs.db")) as store:
         store.start_run("bench", "clones", {})
-        pipeline = Pipeline(model, Workbench(sandbox, chosen), chosen, Notebook(store, "bench"), Quiet(), 2)
+        pipeline = Pipeline(model, Workbench(sandbox, chosen), chosen, Notebook(store, "bench"), watch or Quiet(), 2)
         return await pipeline.run(each(), plan, made.append), made
 
 
@@ -146,13 +148,13 @@ def bound(waited: dict[str, dict[tuple[str, str], float]]) -> float:
 async def scheduling(sandbox: Remembering) -> None:
     chosen, count = settings(SMALL), 100
     await run(Clones(SMALL), sandbox, chosen, drafts(SMALL, 1))
-    model = Clones(SMALL, median=1.5)
+    model = Clones(SMALL, median=4.0)
     started = time.monotonic()
     report, _ = await run(model, sandbox, chosen, drafts(SMALL, count))
     ours = time.monotonic() - started
     assert all(row.outcome == "made" for row in report.rows)
     least = bound(model.waited)
-    model, taken = Clones(SMALL, median=1.5), drafts(SMALL, count)
+    model, taken = Clones(SMALL, median=4.0), drafts(SMALL, count)
     started = time.monotonic()
     for stage in STAGES[1:]:
         _, made = await run(model, sandbox, chosen, taken, [stage])
@@ -196,31 +198,38 @@ async def memory(sandbox: Remembering) -> None:
 
 
 async def hold(sandbox: Remembering) -> None:
+    """A thousand drafts, finished but for their solutions, and as many prompts as may be on their way."""
     count = 1000
-    await run(Clones(LARGE), sandbox, settings(LARGE), drafts(LARGE, 1))
+    chosen = settings(LARGE)
+    plan = [stage for stage in STAGES if stage != "solutions"]
+    _, made = await run(Clones(LARGE), sandbox, chosen, drafts(LARGE, 1), plan)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    packed = pickle.dumps(made[0].draft)
 
-    class Waiting(Clones):
-        """Holds back the first verifier of each scenario until all are that far: then a thousand whole drafts are in flight."""
+    class Waiting(Quiet):
+        """Lets nobody go on until all have begun, and then nobody at all."""
+
+        name = "waiting"
 
         def __init__(self) -> None:
-            super().__init__(LARGE, at_once=10_000)
-            self._there: set[str] = set()
-            self._all = asyncio.Event()
+            super().__init__()
+            self.prompts = 0
 
         async def complete(self, request: ModelRequest) -> ModelReply:
-            if request.purpose.stage == "verifiers":
-                self._there.add(request.purpose.env_id)
-                if len(self._there) == count:
-                    self._all.set()
-                await self._all.wait()
-            return await super().complete(request)
+            self.prompts += 1
+            while len(self.stages) < count:
+                await asyncio.sleep(0.1)
+            raise BudgetSpent("enough")
 
-    plan = [stage for stage in STAGES if stage != "solutions"]
-    report, _ = await run(Waiting(), sandbox, settings(LARGE), drafts(LARGE, count), plan)
+    waiting = Waiting()
+    taken = (pickle.loads(packed).with_(scenario=draft.scenario) for draft in drafts(LARGE, count))
+    report, _ = await run(waiting, sandbox, chosen, taken, ["solutions"], waiting)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    assert len(report.rows) == count
-    show(f"Memory: {count} scenarios of {LARGE.name} in flight", [["before", f"{before:.0f} MiB"], ["peak", f"{peak:.0f} MiB"]])
+    assert [row.outcome for row in report.rows] == ["stopped"] * count
+    show(
+        f"Memory: {count} scenarios of {LARGE.name} in flight, at most {AT_ONCE} prompts among them",
+        [["before", f"{before:.0f} MiB"], ["peak", f"{peak:.0f} MiB"]],
+    )
 
 
 # --- repair ---------------------------------------------------------------------------------------------------------

@@ -110,8 +110,17 @@ class Pipeline:
     ) -> list[Outcome[Any]]:
         self._progress.stage(draft.env_id, name)
         stages = open_stages(name, draft, self._workbench)
-        passes = [self._repair.run(stage, draft, given.pop((name, stage.item), ()), asked[name, stage.item]) for stage in stages]
-        return list(await asyncio.gather(*passes))
+        passes = [
+            asyncio.create_task(self._repair.run(stage, draft, given.pop((name, stage.item), ()), asked[name, stage.item]))
+            for stage in stages
+        ]
+        try:
+            return list(await asyncio.gather(*passes))
+        finally:
+            # One that ends the scenario ends its siblings: they would go on to spend for nothing.
+            for task in passes:
+                task.cancel()
+            await asyncio.gather(*passes, return_exceptions=True)
 
     async def prove(self, draft: Draft) -> Certified:
         self._progress.stage(draft.env_id, "certify")

@@ -11,14 +11,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from awm_factory.errors import AnswerError
+from awm_factory.errors import AnswerError, BudgetSpent, OutOfQuota
 from awm_factory.llm.protocol import Message, Model, ModelReply, ModelRequest, Purpose, conversation
 from awm_factory.problems import Problem
 from awm_factory.store import Attempt
 from awm_factory.synthesis import prompts
-from awm_factory.synthesis.draft import Draft
+from awm_factory.synthesis.draft import STAGES, Draft
 from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.settings import Settings
+from awm_factory.synthesis.slots import Slots
 from awm_factory.synthesis.stage import Stage, owner
 
 A = TypeVar("A")
@@ -87,6 +88,9 @@ class Repair:
         self._settings = settings
         self._notebook = notebook
         self._executor = executor
+        self._slots = Slots(settings.requests)
+        self._ended: BudgetSpent | OutOfQuota | None = None
+        """What ended the run for all: no further prompt is written, let alone sent."""
 
     async def run(self, stage: Stage[A], draft: Draft, given: Sequence[Problem] = (), before: int = 0) -> Outcome[A]:
         """One pass. `given`: faults of the existing artifact that others found; `before`: answers asked for in earlier passes.
@@ -112,14 +116,21 @@ class Repair:
     async def _attempt(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> bool:
         """True where the answer is good, and is the best of course."""
         started = time.monotonic()
-        request = ModelRequest(
-            messages=await self._messages(stage, draft, state, number),
-            max_tokens=self._settings.max_tokens.of(stage.name),
-            temperature=self._settings.temperature,
-            sample=number - 1,
-            purpose=Purpose(env_id=draft.env_id, stage=stage.name, item=stage.item, attempt=number),
-        )
-        reply = await self._model.complete(request)
+        async with self._slots.take(STAGES.index(stage.name)):
+            if self._ended is not None:
+                raise type(self._ended)(str(self._ended))
+            request = ModelRequest(
+                messages=await self._messages(stage, draft, state, number),
+                max_tokens=self._settings.max_tokens.of(stage.name),
+                temperature=self._settings.temperature,
+                sample=number - 1,
+                purpose=Purpose(env_id=draft.env_id, stage=stage.name, item=stage.item, attempt=number),
+            )
+            try:
+                reply = await self._model.complete(request)
+            except (BudgetSpent, OutOfQuota) as error:
+                self._ended = error
+                raise
         return await self._threaded(self._judge, stage, draft, state, request, reply, started)
 
     def _judge(
