@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from awm_factory.cli.environments import build, check, export, import_, list_, render, smoke
+from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
 from awm_factory.cli.registry import push
 from awm_factory.cli.runs import runs
@@ -37,7 +38,24 @@ def cli(context: click.Context, workspace: Path | None) -> None:
     context.obj = workspace
 
 
-for command in (import_, export, check, build, list_, render, smoke, push, engine, base, reap, synth, runs, stub_llm):
+for command in (
+    import_,
+    export,
+    check,
+    build,
+    list_,
+    render,
+    smoke,
+    push,
+    engine,
+    base,
+    reap,
+    synth,
+    runs,
+    stub_llm,
+    verify,
+    agreement_,
+):
     cli.add_command(command)
 
 
