@@ -22,6 +22,8 @@ class TaskCertificate(BaseModel):
     reason: str | None = None
     """Why it is left out."""
     gates: dict[str, Outcome]
+    rates: dict[str, JsonValue] = {}
+    """Counts behind the outcomes: near misses tried and rejected, equivalents tried and accepted."""
 
 
 class Subject(BaseModel):
@@ -54,6 +56,12 @@ class Certificate(BaseModel):
     def passed(self) -> bool:
         """True if the environment may ship: no gate of the environment itself failed."""
         return "failed" not in self.gates.values()
+
+    def rate(self, tried: str, right: str) -> float | None:
+        """Share over all tasks, such as of near misses that were rejected; None where none was tried."""
+        total = sum(count for task in self.tasks if isinstance(count := task.rates.get(tried), int))
+        good = sum(count for task in self.tasks if isinstance(count := task.rates.get(right), int))
+        return good / total if total else None
 
     @property
     def shipped_tasks(self) -> list[int]:

@@ -287,6 +287,8 @@ class TrialsRequest(Wire):
     """Seconds a call may take."""
     results: bool = True
     """Whether results of calls and changes of state are wanted in the reply."""
+    databases: bool = False
+    """Whether the databases at the end are."""
 
 
 class RowChange(Wire):
@@ -296,6 +298,8 @@ class RowChange(Wire):
 
 
 class TrialRun(Wire):
+    arguments: list[JsonValue] = []
+    """Of each call, references filled in."""
     results: list[ToolResult] = []
     kinds: list[str] = []
     """Outcome of each call."""
@@ -305,6 +309,8 @@ class TrialRun(Wire):
     state: str = ""
     """Digest of the canonical state: equal where two ends hold the same facts."""
     dump_sha256: str = ""
+    db: str = ""
+    """Final database, base64, where it was asked for."""
     changes: dict[str, list[RowChange]] = {}
     """Rows that differ from the start, by table."""
     error: str | None = None

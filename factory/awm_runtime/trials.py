@@ -26,6 +26,7 @@ _FAULTS: Final = ("internal", "timeout", "crashed")
 
 @dataclass(frozen=True)
 class _Played:
+    arguments: list[Any]
     results: list[ToolResult]
     wrote: list[bool]
     initial: bytes
@@ -49,7 +50,9 @@ def play_all(request: TrialsRequest, memory: int) -> TrialsReply:
             TrialRun.model_validate(
                 seen[index]
                 | {
+                    "arguments": one.arguments if request.results else [],
                     "results": one.results if request.results else [],
+                    "db": base64.b64encode(one.final).decode() if request.databases else "",
                     "kinds": [result.kind for result in one.results],
                     "wrote": one.wrote,
                     "verdicts": [verdict.model_copy(update={"internal_errors": faults}) for verdict in judged[index]],
@@ -89,10 +92,10 @@ def _play_stage(request: TrialsRequest, seed: bytes, memory: int) -> list[_Playe
     return [str(one) if isinstance(one, ChildFailed) else _unframed(seed, one) for one in done]
 
 
-def _frame(env: Environment, seed: bytes, played: tuple[list[ToolResult], list[bool], bytes]) -> bytes:
-    results, wrote, final = played
-    head = {"results": [result.model_dump(mode="json") for result in results], "wrote": wrote}
-    parts = [pydantic_core.to_json(head), pages.delta(seed, env.seed), pages.delta(seed, final)]
+def _frame(env: Environment, seed: bytes, played: _Played) -> bytes:
+    results = [result.model_dump(mode="json") for result in played.results]
+    head = {"arguments": played.arguments, "results": results, "wrote": played.wrote}
+    parts = [pydantic_core.to_json(head), pages.delta(seed, env.seed), pages.delta(seed, played.final)]
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
@@ -104,16 +107,16 @@ def _unframed(seed: bytes, frame: bytes) -> _Played:
         position += 8 + size
     head = json.loads(parts[0])
     results = [ToolResult.model_validate(result) for result in head["results"]]
-    return _Played(results, head["wrote"], pages.apply(seed, parts[1]), pages.apply(seed, parts[2]))
+    return _Played(head["arguments"], results, head["wrote"], pages.apply(seed, parts[1]), pages.apply(seed, parts[2]))
 
 
-async def play(env: Environment, trial: Trial) -> tuple[list[ToolResult], list[bool], bytes]:
-    """Results, which calls wrote, and the database at the end."""
+async def play(env: Environment, trial: Trial) -> _Played:
     slot, state = env.new_slot(), None
+    given: list[Any] = []
     results: list[ToolResult] = []
     wrote: list[bool] = []
     for step, call in enumerate(trial.calls, 1):
-        content = None
+        content, arguments = None, None
         try:
             arguments = filled_in(call.arguments, results)
             played = await env.play(slot, state, call.tool, arguments, trial.seed, step)
@@ -125,11 +128,12 @@ async def play(env: Environment, trial: Trial) -> tuple[list[ToolResult], list[b
             slot = env.new_slot()
             if state is not None:
                 slot.load_bytes(state)
+        given.append(arguments)
         results.append(result)
         wrote.append(content is not None and content != (state or env.seed))
         state = content or state
     slot.close()
-    return results, wrote, state or env.seed
+    return _Played(given, results, wrote, env.seed, state or env.seed)
 
 
 def _failed(kind: str, message: str) -> ToolResult:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from awm_factory.bundle.disk import replace_files, settle
 from awm_factory.bundle.sql import canonical, join_statements, split_statements
@@ -85,13 +85,31 @@ class Task(BaseModel):
     instruction: str
 
 
+class Variant(BaseModel):
+    """Another way through a task, that its author names: as good as the solution, or short of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    why: str
+    calls: list[ToolCall]
+    final_answer: str | None = None
+
+
 class Solution(BaseModel):
-    """Reference trajectory of one task."""
+    """Reference trajectory of one task, and what its author knows besides about what must be accepted and what not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     calls: list[ToolCall]
     final_answer: str | None = None
+    alternatives: list[Variant] = []
+    near_misses: list[Variant] = []
+
+    @model_serializer(mode="wrap")
+    def _without_empty_lists(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A plain solution is its calls and its answer, as ever."""
+        fields: dict[str, Any] = serialize(self)
+        return {name: value for name, value in fields.items() if value or name not in ("alternatives", "near_misses")}
 
 
 @dataclass(frozen=True)

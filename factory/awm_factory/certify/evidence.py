@@ -3,8 +3,18 @@
 from dataclasses import dataclass, field
 
 from awm_factory.bundle import MODES, Bundle, Origin, Task
+from awm_factory.certify.trying import Path, Tried
 from awm_factory.problems import Problem, Severity
-from awm_runtime.contract import AppReply, CallsReply, CheckFailed, LoadReply, Verdict, VerifierMode
+from awm_runtime.contract import (
+    AppReply,
+    CallsReply,
+    CheckFailed,
+    ExploreReply,
+    LoadReply,
+    Observation,
+    Verdict,
+    VerifierMode,
+)
 
 
 @dataclass(frozen=True)
@@ -15,6 +25,10 @@ class Options:
     """Share of the statements of a phase that may fail, 0 to 1; AWM tolerates 0.1."""
     solvable_runs: int = 3
     """Times a solution is played; each must be complete and end in the same state."""
+    calls: int = 600
+    """Calls that the exploration of an environment may make; 0 leaves it out."""
+    mutants: int = 40
+    """Near misses of a task that are made and tried, besides those its author names; 0 leaves out all trials but the solution."""
     seed: int = 0
 
 
@@ -27,6 +41,16 @@ class Evidence:
     """Each verifier's word on a database nobody touched, with an empty answer."""
     solved: dict[int, CallsReply | CheckFailed] = field(default_factory=dict)
     """Playthroughs of the tasks that have a solution."""
+    explored: ExploreReply | CheckFailed | None = None
+    """None where it was not asked for, or the app offers no tool."""
+    observed: dict[tuple[int, VerifierMode], Observation] = field(default_factory=dict)
+    """What each verifier did while it was watched."""
+    paths: dict[int, Path] = field(default_factory=dict)
+    """Solutions that were played to their end."""
+    tried: dict[int, list[Tried]] = field(default_factory=dict)
+    """Near misses, equivalents and alternatives of the solutions that are complete."""
+    untried: CheckFailed | None = None
+    """Why trials could not be carried out."""
 
 
 def severity(origin: Origin, *, lenient: Severity = "warning") -> Severity:

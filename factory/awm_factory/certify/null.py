@@ -1,5 +1,6 @@
 """Gate *null*: an agent that does nothing and says nothing is not rewarded, and the verifier survives looking at it.
 
+Nor is one that only looks around: the solution's reads without its writes, and no answer.
 Example: a verifier that only counts rows which the seed already holds says `complete` before the episode begins.
 """
 
@@ -9,7 +10,7 @@ from awm_factory.problems import Problem
 from awm_runtime.contract import CheckFailed
 
 NAME = "null"
-VERSION = 1
+VERSION = 2
 
 
 def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
@@ -56,4 +57,18 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
                         task_id=task.task_id,
                     )
                 )
+        problems += [
+            _reads(task.task_id) for one in evidence.tried.get(task.task_id, ()) if one.attempt.role == "reads" and one.complete
+        ]
     return problems
+
+
+def _reads(task_id: int) -> Problem:
+    return Problem(
+        gate=NAME,
+        severity="error",
+        where=f"verifiers/{task_id}.code.py",
+        what="It says complete for the solution's reads alone, without its writes and with an empty answer.",
+        fix="Ask for the change, or the answer, that the task is about.",
+        task_id=task_id,
+    )

@@ -1,0 +1,53 @@
+"""Gate *behaviour*: called at random on live values, the app breaks none of the rules that hold whatever it is for.
+
+Example: `hand_out_tag` refuses a request after it has stored half of it, and a failed call leaves the state changed.
+"""
+
+import json
+
+from awm_factory.bundle import Bundle
+from awm_factory.certify.evidence import Evidence, Options, could_not_run, severity
+from awm_factory.problems import Problem, Severity
+from awm_runtime.contract import CheckFailed, Violation
+
+NAME = "behaviour"
+VERSION = 1
+
+_FIXES = {
+    "exception": "Handle the case: answer with an HTTPException of status 4xx that says what is wrong.",
+    "read_writes": "Take the writing out of the reading endpoint.",
+    "failed_call_writes": "Commit once, at the end, after every check has passed.",
+    "no_effect": "Commit what it changes, or answer with an error where nothing is done.",
+    "list_get": "Let both endpoints read the same rows and columns.",
+    "filter": "Mend the condition of the query.",
+    "page": "Apply the limit to the query.",
+    "reach": "Check the row in the writing endpoint as the reading one does.",
+    "dangling": "Enforce foreign keys, or remove the rows that refer to the one removed.",
+    "negative": "Check that there is enough before it is taken.",
+    "hangs": "Look for an endless loop, a lock that is held, or a call that ends the process.",
+}
+
+
+def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
+    seen = evidence.explored
+    if seen is None:
+        return []
+    if isinstance(seen, CheckFailed):
+        return [could_not_run(NAME, "Exploring the app", seen).model_copy(update={"severity": severity(bundle.manifest.origin)})]
+    strictness = severity(bundle.manifest.origin)
+    return [_problem(violation, "warning" if violation.kind == "negative" else strictness) for violation in seen.violations]
+
+
+def _problem(violation: Violation, strictness: Severity) -> Problem:
+    return Problem(
+        gate=NAME,
+        severity=strictness,
+        where=f"tool {violation.tool}" if violation.tool else "app.py",
+        what=f"{violation.kind.replace('_', ' ')}: {violation.what}.{_sequence(violation)}",
+        fix=_FIXES[violation.kind],
+    )
+
+
+def _sequence(violation: Violation) -> str:
+    shown = "; ".join(f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})" for call in violation.calls)
+    return f" Calls: {shown}" if shown else ""

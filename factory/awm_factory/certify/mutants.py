@@ -1,0 +1,267 @@
+"""Near misses of a solution: each does almost what the task asks for, and each must be rejected.
+
+They are made of the solution's writing calls alone, for reads change nothing and cost time. Whether a mutant differs at all is
+decided by its end: one whose canonical state and answer are the solution's is no near miss.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from awm_factory.certify import answers
+from awm_factory.certify.stored import Stored
+from awm_factory.certify.trying import Attempt, Leaf, Path, leaves, picked, property_of, references, replaced, without
+from awm_runtime.contract import Tool, ToolCall, WriteSample
+
+_SIBLINGS: Final = 2
+_ALL: Final = 5
+_COLLATERAL: Final = 4
+_CHOICES: Final = ("sibling row", "wrong parent")
+"""Kinds of mutant that may be nothing but another choice."""
+_WINDOWS: Final = 12
+"""Neighbours that a list of rows is moved along to."""
+_LOGS: Final = re.compile(r"log|audit|history|activit|event|notification|view|session|search|outbox", re.IGNORECASE)
+_ID: Final = re.compile(r"(?:^|_)ids?$|[a-z]Ids?$")
+_UNDO: Final = (
+    ("create", "delete"), ("create", "remove"), ("create", "cancel"), ("create", "release"), ("add", "remove"), ("add", "delete"),
+    ("assign", "unassign"), ("assign", "clear"), ("join", "leave"), ("book", "cancel"), ("start", "cancel"), ("start", "stop"),
+    ("open", "close"), ("open", "cancel"), ("enable", "disable"), ("pause", "resume"), ("lock", "unlock"), ("hold", "release"),
+    ("follow", "unfollow"), ("like", "unlike"), ("subscribe", "unsubscribe"), ("publish", "unpublish"), ("archive", "unarchive"),
+    ("register", "withdraw"), ("sign_up", "withdraw"), ("enrol", "withdraw"), ("submit", "withdraw"), ("approve", "reject"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What mutants of any task of one environment are made with."""
+
+    tools: dict[str, Tool]
+    stored: Stored
+    writes: Sequence[WriteSample]
+    """Calls of an exploration that change something, shortest first."""
+
+
+def near_misses(path: Path, around: Surroundings, most: int) -> list[Attempt]:
+    """At most `most`, taken evenly from the kinds there are."""
+    kinds: dict[str, list[Attempt]] = {}
+    known: set[tuple[object, ...]] = {_signature(path.core, path.solution.final_answer)}
+    for attempt in _each(path, around):
+        signature = _signature(attempt.calls, attempt.answer)
+        if signature not in known:
+            known.add(signature)
+            kinds.setdefault(attempt.kind, []).append(attempt)
+    named = kinds.pop("by its author", [])
+    chosen: list[Attempt] = []
+    while len(chosen) < most and any(kinds.values()):
+        for queue in kinds.values():
+            if queue and len(chosen) < most:
+                chosen.append(queue.pop(0))
+    return named + chosen
+
+
+def _signature(calls: Sequence[ToolCall], answer: str | None) -> tuple[object, ...]:
+    return tuple(call.model_dump_json() for call in calls), answer
+
+
+def _each(path: Path, around: Surroundings) -> Iterator[Attempt]:
+    solution, core, answer = path.solution, path.core, path.solution.final_answer
+    task_id = path.task.task_id
+
+    def mutant(kind: str, what: str, calls: Sequence[ToolCall], said: str | None = answer, *, choice: bool = False) -> Attempt:
+        return Attempt(task_id, "near_miss", kind, what, tuple(calls), said, choice)
+
+    for variant in solution.near_misses:
+        yield mutant("by its author", variant.why, variant.calls, variant.final_answer)
+    for index, call in enumerate(core):
+        label = f"{call.tool} (write {index + 1} of {len(core)})"
+        yield mutant("dropped write", f"{label} is left out", without(core, index))
+        tool = around.tools.get(call.tool)
+        for leaf in leaves(call.arguments):
+            for kind, value in _other_values(leaf, tool, around.stored, path):
+                shown = f"{label}: {'.'.join(map(str, leaf.where))} is {value!r} instead of {leaf.value!r}"
+                yield mutant(kind, shown, replaced(core, index, leaf.where, value))
+        yield mutant(
+            "done twice", f"{label} is done twice", picked(core, [*range(index + 1), index, *range(index + 1, len(core))])
+        )
+        yield from (mutant("done and undone", what, [*core, undo]) for what, undo in _undone(index, path, around))
+        others = _same_on_siblings(index, core, tool, around.stored)
+        if others:
+            yield mutant("collateral", f"{label} is done to another row besides", [*core, others[0]])
+        if len(others) > 1:
+            yield mutant("all rows", f"{label} is done to {len(others)} other rows besides", [*core, *others])
+    for sample in _elsewhere(path, around):
+        last = sample.calls[-1]
+        yield mutant("collateral", f"besides, {last.tool} changes {', '.join(sample.tables)}", [*core, *sample.calls])
+    for first in range(len(core) - 1):
+        if _depend(core, first):
+            order = [*range(first), first + 1, first, *range(first + 2, len(core))]
+            yield mutant("swapped", f"{core[first + 1].tool} comes before {core[first].tool}", picked(core, order))
+    if answer and (not core or answers.asks_for_answer(path.task.instruction)):
+        for what, text in answers.wrong(answer, path.task.instruction).items():
+            yield mutant("wrong answer", f"the right state, but {what}", core, text)
+    if core:
+        yield mutant("no work", "the right answer, and nothing done", ())
+
+
+def other_choices(path: Path, around: Surroundings) -> Iterator[tuple[str, tuple[ToolCall, ...]]]:
+    """The solution with other rows in place of those that the instruction does not name; lists of rows are moved as a whole."""
+    core, stored = path.core, around.stored
+    for index, call in enumerate(core):
+        for name, value in call.arguments.items():
+            ids = [item for item in value if isinstance(item, (int, str))] if isinstance(value, list) and _ID.search(name) else []
+            if ids and not any(references(item) for item in ids):
+                rows = stored.siblings(name, ids[0])
+                if any(stored.is_named(name, item, path.task.instruction) for item in ids):
+                    continue
+                for start in range(min(_WINDOWS, max(0, len(rows) - len(ids)))):
+                    other = [item for item in rows[start : start + len(ids)] if not isinstance(item, bytes)]
+                    yield f"{call.tool}: {name} is {other} instead of {value}", replaced(core, index, [name], list(other))
+        for leaf in leaves(call.arguments):
+            if not _ID.search(leaf.name) or references(leaf.value) or any(isinstance(step, int) for step in leaf.where):
+                continue
+            if not stored.is_named(leaf.name, leaf.value, path.task.instruction):
+                for sibling in stored.siblings(leaf.name, leaf.value)[:_WINDOWS]:
+                    if not isinstance(sibling, bytes):
+                        what = f"{call.tool}: {leaf.name} is {sibling!r} instead of {leaf.value!r}"
+                        yield what, replaced(core, index, leaf.where, sibling)
+
+
+def _other_values(leaf: Leaf, tool: Tool | None, stored: Stored, path: Path) -> Iterator[tuple[str, Any]]:
+    value, schema = leaf.value, property_of(tool, leaf.where)
+    if value is None or (isinstance(value, str) and references(value)):
+        return
+    in_path = tool is not None and "{" + leaf.name + "}" in tool.path
+    siblings = stored.siblings(leaf.name, value) if not isinstance(value, (bool, float)) else []
+    if _ID.search(leaf.name) or (isinstance(value, str) and siblings and in_path):
+        yield from (("sibling row" if in_path else "wrong parent", other) for other in siblings[:_SIBLINGS])
+        return
+    enum = _enum(schema) or (stored.enums.get(leaf.name.lower(), []) if isinstance(value, str) else [])
+    if isinstance(value, bool):
+        yield "other enum value", not value
+    elif enum and value in enum:
+        yield from (("other enum value", other) for other in [one for one in enum if one != value][:_SIBLINGS])
+    elif isinstance(value, int):
+        yield from (("off by one", other) for other in (value + 1, value - 1) if other >= 0 or value < 0)
+    elif isinstance(value, float):
+        yield from (("off by one", round(value + step, 2)) for step in (0.01, 1.0))
+    elif isinstance(value, str):
+        yield from _other_texts(value, siblings, path)
+
+
+def _other_texts(value: str, siblings: Sequence[Any], path: Path) -> Iterator[tuple[str, Any]]:
+    moved = _a_day_later(value)
+    if moved is not None:
+        yield "off by one", moved
+    elif siblings and value in path.task.instruction:
+        yield "sibling row", siblings[0]
+    elif len(value) >= 3 and value in path.task.instruction:
+        yield "other text", _altered(value)
+
+
+def _altered(text: str) -> str:
+    """One figure, or else the last word, is another."""
+    figures = list(re.finditer(r"\d", text))
+    if figures:
+        at = figures[-1].start()
+        return f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
+    head, space, _ = text.rstrip().rpartition(" ")
+    return f"{head}{space}Other" if "@" not in text else f"other.{text}"
+
+
+def _a_day_later(text: str) -> str | None:
+    """The same time tomorrow, written as it was."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        return (date.fromisoformat(text) + timedelta(days=1)).isoformat()
+    if re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", text):
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        return (date.fromisoformat(text[:10]) + timedelta(days=1)).isoformat() + text[10:]
+    return None
+
+
+def _enum(schema: dict[str, Any]) -> list[Any]:
+    options = [schema, *(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    return next((list(option["enum"]) for option in options if option.get("enum")), [])
+
+
+def _depend(core: Sequence[ToolCall], first: int) -> bool:
+    """True if the next call needs the first one, or speaks of the same row."""
+    one, other = core[first], core[first + 1]
+    ids = [{(leaf.name, leaf.value) for leaf in leaves(call.arguments) if _ID.search(leaf.name)} for call in (one, other)]
+    return first in references(other.arguments) or bool(ids[0] & ids[1])
+
+
+def _same_on_siblings(index: int, core: Sequence[ToolCall], tool: Tool | None, stored: Stored) -> list[ToolCall]:
+    """The call again, each time on another row: its path's row where it has one, else the first row it names."""
+    call = core[index]
+    named = [leaf for leaf in leaves(call.arguments) if _ID.search(leaf.name) and not references(leaf.value)]
+    in_path = [leaf for leaf in named if tool is not None and "{" + leaf.name + "}" in tool.path]
+    for leaf in [*in_path, *named]:
+        others = stored.siblings(leaf.name, leaf.value)[:_ALL]
+        if others:
+            return [replaced(core, index, leaf.where, other)[index] for other in others if not isinstance(other, bytes)]
+    return []
+
+
+def _elsewhere(path: Path, around: Surroundings) -> list[WriteSample]:
+    """Writes by tools that the solution does not use; those to tables it leaves alone first, none that only writes a log."""
+    used, touched = {call.tool for call in path.core}, set(path.run.changes)
+    seen: dict[str, WriteSample] = {}
+    for sample in around.writes:
+        last = sample.calls[-1]
+        if last.tool not in used and not all(_LOGS.search(table) for table in sample.tables):
+            seen.setdefault(last.tool, sample)
+    return sorted(seen.values(), key=lambda sample: (bool(set(sample.tables) & touched), len(sample.calls)))[:_COLLATERAL]
+
+
+def _undone(index: int, path: Path, around: Surroundings) -> Iterator[tuple[str, ToolCall]]:
+    """Calls that take back what the solution did: the opposite verb on the same row, or the old values put back."""
+    call = path.core[index]
+    tool = around.tools.get(call.tool)
+    result = [result for result, wrote in zip(path.run.results, path.run.wrote, strict=True) if wrote][index]
+    made = result.content.get("id") if isinstance(result.content, dict) else None
+    own = {leaf.name: leaf.value for leaf in leaves(call.arguments)}
+    for name, other in around.tools.items():
+        wanted = re.findall(r"\{(\w+)\}", other.path)
+        required: Any = other.input_schema.get("required", [])
+        if (
+            other.method == "GET"
+            or not wanted
+            or set(required) - set(wanted)
+            or name == call.tool
+            or not _opposite(call.tool, name)
+        ):
+            continue
+        row = {key: own[key] for key in wanted if key in own}
+        if made is not None and len(row) == len(wanted) - 1:
+            row |= {key: f"{{{{calls[{index}].id}}}}" for key in wanted if key not in row}
+        if len(row) == len(wanted):
+            yield f"{name} takes back what {call.tool} did", ToolCall(tool=name, arguments=row)
+    if tool is not None and tool.method in ("PUT", "PATCH", "POST"):
+        old = _old_values(call, path)
+        if old:
+            yield f"{call.tool} puts back the old values", ToolCall(tool=call.tool, arguments={**call.arguments, **old})
+
+
+def _opposite(one: str, other: str) -> bool:
+    return any(
+        re.search(rf"(?:^|_){do}(?:_|$)", one) and re.search(rf"(?:^|_){undo}(?:_|$)", other)
+        for pair in _UNDO
+        for do, undo in (pair, pair[::-1])
+    )
+
+
+def _old_values(call: ToolCall, path: Path) -> dict[str, Any]:
+    """What the changed columns held before, for arguments of their names."""
+    changes = [row for rows in path.run.changes.values() for row in rows if row.before is not None and row.after is not None]
+    found: dict[str, Any] = {}
+    for row in changes:
+        assert row.before is not None and row.after is not None
+        for name, value in row.before.items():
+            if name in call.arguments and value != row.after.get(name) and call.arguments[name] == row.after.get(name):
+                found[name] = bool(value) if isinstance(call.arguments[name], bool) else value
+    return found
