@@ -1,9 +1,9 @@
-"""The runtime against AWM's way to serve the same app: `FastApiMCP(app).mount_http()` under uvicorn, one process an instance, a file.
+"""The runtime against AWM's way to serve the same app: `FastApiMCP(app).mount_http()` under uvicorn, one process, one file.
 
     python benchmarks/bench_runtime.py [ENV_DIR …] [--calls N] [--json]
 
 Prints a table of figures and ratios, then one summary line; exit status 1 where a ratio falls short of its target. Absolute times
-are printed, not judged: they belong to the machine. Without ENV_DIR it measures the environments of registry/ and the small one here.
+are printed, not judged: they belong to the machine. Without ENV_DIR it measures the environments in registry/.
 """
 
 import argparse
@@ -112,7 +112,12 @@ class Raw:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, method: str, path: str, body: bytes = b"", headers: tuple[str, ...] = ()) -> tuple[dict[str, str], bytes]:
-        lines = [f"{method} {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *(f"{k}: {v}" for k, v in HEADERS.items())]
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            "Host: x",
+            f"Content-Length: {len(body)}",
+            *(f"{k}: {v}" for k, v in HEADERS.items()),
+        ]
         self.writer.write("\r\n".join([*lines, *headers]).encode() + b"\r\n\r\n" + body)
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
@@ -182,7 +187,11 @@ def memory(process: int) -> float:
         current = waiting.pop()
         try:
             lines = Path(f"/proc/{current}/smaps_rollup").read_text().splitlines()
-            waiting += [int(child) for task in Path(f"/proc/{current}/task").iterdir() for child in (task / "children").read_text().split()]
+            waiting += [
+                int(child)
+                for task in Path(f"/proc/{current}/task").iterdir()
+                for child in (task / "children").read_text().split()
+            ]
         except OSError:
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
@@ -198,7 +207,10 @@ async def episodes(port: int, work: Workload, count: int) -> dict[str, float]:
     one = await create()
     path = f"/episodes/{one['episode_id']}"
     await client.ask("POST", one["mcp_path"], call_bytes(work.write or work.read))
-    found = {"new episode": await median(create, count), "reset": await median(lambda: client.ask("POST", f"{path}/reset", b"{}"), count)}
+    found = {
+        "new episode": await median(create, count),
+        "reset": await median(lambda: client.ask("POST", f"{path}/reset", b"{}"), count),
+    }
     found["fork"] = await median(lambda: client.ask("POST", f"{path}/fork", b"{}"), count)
     tasks = json.loads((await client.ask("GET", "/tasks"))[1])
     judged = [task["task_id"] for task in tasks if "code" in task["verifiers"]]
@@ -224,15 +236,18 @@ async def crowd(port: int, work: Workload, process: int, count: int) -> dict[str
 
 
 def workload(directory: Path, tools: list[dict[str, Any]]) -> Workload:
-    """bench.json beside the environment says what to call; else reading tools without required arguments stand for both reads."""
-    named = directory / "bench.json"
+    """benchmarks/workloads/ says what to call; else reading tools without required arguments stand for both reads."""
+    named = Path(__file__).parent / "workloads" / f"{directory.name}.json"
     if named.is_file():
         given = json.loads(named.read_text())
-        return Workload(*(tuple(given[name]) if given.get(name) else None for name in ("read", "list", "write")))  # type: ignore[arg-type]
+        calls = [tuple(given[name]) if given.get(name) else None for name in ("read", "list", "write")]
+        return Workload(*calls)  # type: ignore[arg-type]
     plain = [tool["name"] for tool in tools if not tool["inputSchema"].get("required")]
     reads = [name for name in plain if name.startswith(("list", "get", "search", "find", "show"))]
     if not reads:
-        raise SystemExit(f"{directory} has no reading tool without required arguments; write a bench.json with read, list and write")
+        raise SystemExit(
+            f"{directory} has no reading tool without required arguments; add benchmarks/workloads/{directory.name}.json"
+        )
     return Workload((reads[0], {}), (reads[-1], {}), None)
 
 
@@ -286,8 +301,16 @@ def report(name: str, figures: Figures) -> list[str]:
         falls_short = target is not None and ratio is not None and ratio < target
         if falls_short:
             short.append(f"{name} {key}")
-        cells = [f"{ours:.2f}", "" if awm is None else f"{awm:.2f}", "" if ratio is None else f"{ratio:.1f}", "" if target is None else f"{target:g}"]
-        print(f"  {key:<20} {cells[0]:>10} {cells[1]:>10} {cells[2]:>7} {cells[3]:>7} {units.get(key, 'ms')}{'  short' if falls_short else ''}")
+        cells = [
+            f"{ours:.2f}",
+            "" if awm is None else f"{awm:.2f}",
+            "" if ratio is None else f"{ratio:.1f}",
+            "" if target is None else f"{target:g}",
+        ]
+        print(
+            f"  {key:<20} {cells[0]:>10} {cells[1]:>10} {cells[2]:>7} {cells[3]:>7} "
+            f"{units.get(key, 'ms')}{'  short' if falls_short else ''}"
+        )
     crowded = figures.ours["read of 1,024"] / figures.ours["read"]
     print(f"  a read among 1,024 episodes takes {crowded:.2f} times one alone (target 1.5)")
     return short + ([f"{name} crowd"] if crowded > 1.5 else [])
@@ -308,7 +331,10 @@ def main() -> None:
         print(json.dumps({name: {"ours": f.ours, "awm": f.awm} for name, f in found.items()}, indent=1))
         return
     short = [line for name, figures in found.items() for line in report(name, figures)]
-    print(f"\n{len(found)} environments; " + (f"short of their target: {', '.join(short)}" if short else "every ratio reaches its target"))
+    print(
+        f"\n{len(found)} environments; "
+        + (f"short of their target: {', '.join(short)}" if short else "every ratio reaches its target")
+    )
     sys.exit(1 if short else 0)
 
 
