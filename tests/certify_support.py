@@ -1,0 +1,121 @@
+"""Environments with one planted fault each, and which gate sees it. `python tests/certify_support.py` prints the table."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from awm_factory.bundle import Bundle, Solution, Task
+from awm_factory.bundle.model import Manifest
+from awm_factory.bundle.sql import split_statements
+from awm_factory.certificate import Certificate
+from awm_factory.certify import Options, certify
+from awm_factory.problems import Problem
+from awm_factory.sandbox import ProcessSandbox, Sandbox
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+PLANTED = DATA / "planted_faults" / "faults.json"
+
+
+@dataclass(frozen=True)
+class Fault:
+    id: str
+    env: str
+    part: str
+    kind: str
+    why: str
+    after: str
+    find: str
+    replace: str
+    held_out: bool
+
+    def planted(self, bundle: Bundle) -> Bundle:
+        """The environment with the fault in it. A text that is not there is a mistake of the list's."""
+        if self.part.startswith("verifiers/"):
+            key = int(self.part.split("/")[1].split(".")[0])
+            return bundle.with_(verifiers={**bundle.verifiers, (key, "code"): self._edit(bundle.verifiers[key, "code"])})
+        if self.part == "seed.sql":
+            return bundle.with_(seed_sql=split_statements(self._edit(";\n".join(bundle.seed_sql) + ";\n")))
+        return bundle.with_(app_code=self._edit(bundle.app_code))
+
+    def _edit(self, text: str) -> str:
+        start = text.index(self.after) if self.after else 0
+        place = text.index(self.find, start)
+        return text[:place] + self.replace + text[place + len(self.find) :]
+
+
+def faults() -> list[Fault]:
+    return [Fault(**entry) for entry in json.loads(PLANTED.read_text(encoding="utf-8"))]
+
+
+def environment(name: str) -> Bundle:
+    registry = ROOT / "registry" / name
+    return Bundle.read(registry) if registry.is_dir() else recorded(name)
+
+
+def recorded(name: str) -> Bundle:
+    """An environment of the recorded answers, put together without the synthesis."""
+    folder = DATA / "answers" / name
+
+    def read(part: str) -> object:
+        return json.loads((folder / part).read_text(encoding="utf-8"))
+
+    scenario, schema, data, tasks, solutions = (
+        read(f"{part}.json") for part in ("scenario", "schema", "data", "tasks", "solutions")
+    )
+    instructions = tasks["tasks"] if isinstance(tasks, dict) else tasks
+    code = (folder / "code.py").read_text(encoding="utf-8")
+    return Bundle(
+        manifest=Manifest(env_id=name, scenario=scenario["name"], origin="synthesized"),
+        schema_sql=[sql for table in schema["tables"] for sql in (table["ddl"], *table.get("indexes", []))],
+        seed_sql=[sql for table in data["tables"] for sql in table["insert_statements"]],
+        app_code=code,
+        api_spec=read("spec.json"),
+        tasks=[Task(task_id=number, instruction=text) for number, text in enumerate(instructions)],
+        verifiers={
+            (int(path.name.split(".")[0]), mode): path.read_text(encoding="utf-8")
+            for mode in ("code", "sql")
+            for path in sorted((folder / "verifiers").glob(f"*.{mode}.py"))
+            if path.name.count(".") == 2
+        },
+        solutions={
+            entry["task_id"]: Solution.model_validate({key: entry.get(key) for key in ("calls", "final_answer")})
+            for entry in solutions
+        },
+    )
+
+
+def seen_by(before: Certificate, after: Certificate) -> list[Problem]:
+    """What the gates say of the planted environment and not of the sound one."""
+    known = {(problem.gate, problem.where, problem.what) for problem in before.problems}
+    return [problem for problem in after.problems if (problem.gate, problem.where, problem.what) not in known]
+
+
+def run(chosen: Iterable[Fault], sandbox: Sandbox, options: Options) -> Iterable[tuple[Fault, list[Problem]]]:
+    sound: dict[str, Certificate] = {}
+    for fault in chosen:
+        bundle = environment(fault.env)
+        if fault.env not in sound:
+            sound[fault.env] = certify(bundle, sandbox, options).certificate
+        yield fault, seen_by(sound[fault.env], certify(fault.planted(bundle), sandbox, options).certificate)
+
+
+def main() -> None:
+    names = set(sys.argv[1:])
+    held_out = "--held-out" in names
+    chosen = [fault for fault in faults() if (fault.id in names if names - {"--held-out"} else fault.held_out == held_out)]
+    caught = 0
+    with ProcessSandbox(2) as sandbox:
+        for fault, problems in run(chosen, sandbox, Options()):
+            gates = sorted({f"{problem.gate} ({problem.severity})" for problem in problems})
+            caught += bool(gates)
+            first = problems[0].what[:160] if problems else ""
+            sys.stdout.write(f"| {fault.id} | {fault.kind} | {fault.why} | {', '.join(gates) or 'missed'} | {first}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{caught} of {len(chosen)} caught\n")
+
+
+if __name__ == "__main__":
+    main()
