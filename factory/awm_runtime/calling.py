@@ -8,8 +8,9 @@ the request that fastapi-mcp would send.
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import fastjsonschema
@@ -20,10 +21,9 @@ from starlette.responses import Response
 
 from awm_runtime import faults
 from awm_runtime.contract import ToolResult
+from awm_runtime.dependencies import MISSING, outside_the_loop, parts, solve, take
 from awm_runtime.faults import Fault
 from awm_runtime.tools import FORMS, JSON, ServedTool
-
-_MISSING: Final = object()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Caller:
         self.field = getattr(route, "response_field", None)
         self.is_async = asyncio.iscoroutinefunction(self.dependant.call)
         self.embedded = bool(getattr(route, "_embed_body_fields", False))
-        self.own = {f.alias for f in [*self.dependant.path_params, *self.dependant.query_params]}
+        self.own = {f.alias for part in parts(self.dependant) for f in [*part.path_params, *part.query_params]}
         self.body_names = self.known - self.own
         self.clashing = self.own & _body_properties(served)
         self.status = route.status_code or 200
@@ -88,13 +88,21 @@ class Caller:
         return await (self._directly(arguments) if self.short else self._through_the_app(arguments))
 
     async def _directly(self, arguments: dict[str, Any]) -> Outcome:
+        if not self.dependant.dependencies:
+            return await self._call(arguments, {})
+        async with AsyncExitStack() as stack:
+            return await self._call(arguments, {}, stack)
+
+    async def _call(self, arguments: dict[str, Any], cache: dict[Any, Any], stack: AsyncExitStack | None = None) -> Outcome:
         values, errors = self._values(arguments)
+        if stack is not None:
+            await solve(self.dependant, arguments, values, errors, cache, stack)
         if errors:
             return failed(self._invalid(faults.validation_text(errors)))
         if self.is_async:
             answer = await self.dependant.call(**values)
         else:
-            answer = _outside_the_loop(self.dependant.call, values)
+            answer = outside_the_loop(self.dependant.call, values)
         if isinstance(answer, Response):
             return _outcome(answer.status_code, bytes(answer.body))
         route: Any = self.served.endpoint.route
@@ -117,14 +125,14 @@ class Caller:
         errors: list[Any] = []
         for place, fields in (("path", self.dependant.path_params), ("query", self.dependant.query_params)):
             for field in fields:
-                _take(field, arguments.get(field.alias, _MISSING), (place, field.alias), values, errors)
+                take(field, arguments.get(field.alias, MISSING), (place, field.alias), values, errors)
         body: Any = {name: value for name, value in arguments.items() if name not in self.own or name in self.clashing}
         if self.embedded:
             for field in self.dependant.body_params:
-                _take(field, body.get(field.alias, _MISSING), ("body", field.alias), values, errors)
+                take(field, body.get(field.alias, MISSING), ("body", field.alias), values, errors)
         elif self.dependant.body_params:
             (field,) = self.dependant.body_params
-            _take(field, body if body or field.field_info.is_required() else _MISSING, ("body",), values, errors)
+            take(field, body if body or field.field_info.is_required() else MISSING, ("body",), values, errors)
         return values, errors
 
     async def _through_the_app(self, arguments: dict[str, Any]) -> Outcome:
@@ -162,41 +170,21 @@ def compile_schema(schema: dict[str, Any]) -> Callable[[Any], Any]:
     return compiled
 
 
-def _take(field: Any, value: Any, place: tuple[str, ...], values: dict[str, Any], errors: list[Any]) -> None:
-    if value is _MISSING:
-        if field.field_info.is_required():
-            errors.append({"loc": place, "msg": "Field required"})
-            return
-        values[field.name] = field.get_default()
-        return
-    values[field.name], wrong = field.validate(value, {}, loc=place)
-    errors.extend(wrong or ())
-
-
-def _outside_the_loop(function: Callable[..., Any], values: dict[str, Any]) -> Any:
-    """A plain function runs in a thread elsewhere, where there is no running loop; it may start one of its own."""
-    loop = asyncio.get_running_loop()
-    asyncio._set_running_loop(None)
-    try:
-        return function(**values)
-    finally:
-        asyncio._set_running_loop(loop)
-
-
 def _nothing_between(app: FastAPI, served: ServedTool) -> bool:
     """True if calling the endpoint's function is all that the app would do with a request."""
     route: Any = served.endpoint.route
-    dependant = route.dependant
+    everything = parts(route.dependant)
     special = ("request", "websocket", "http_connection", "response", "background_tasks", "security_scopes")
-    plain = not any(getattr(dependant, f"{name}_param_name", None) for name in special)
-    models = any(_is_model(field) for field in dependant.query_params)
+    plain = not any(getattr(part, f"{name}_param_name", None) for part in everything for name in special)
+    fields = [field for part in everything for field in [*part.header_params, *part.cookie_params]]
+    models = any(_is_model(field) for part in everything for field in part.query_params)
+    bodies = any(part.body_params for part in everything if part is not route.dependant)
     handlers = {key for key in app.exception_handlers if key not in _default_handlers()}
     return (
         plain
-        and not dependant.dependencies
-        and not dependant.header_params
-        and not dependant.cookie_params
+        and not fields
         and not models
+        and not bodies
         and served.body_type in (None, JSON)
         and not app.user_middleware
         and not handlers

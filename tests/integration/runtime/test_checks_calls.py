@@ -140,3 +140,77 @@ def test_two_sessions_that_write_at_once_are_refused_and_undone(sandbox: Checks)
     (run,) = sandbox.calls(("clash", {}), ("list_loans", {}), code=NESTED).runs
     assert "locked" in run.results[0].content["error"]["message"]
     assert len(run.results[1].content) == 1
+
+
+DEPENDING = (
+    LIBRARY_APP
+    + """
+
+from typing import Annotated
+from fastapi import Depends, Header, Request
+
+CLOSED = "CREATE TABLE IF NOT EXISTS closed (how TEXT)"
+
+
+def session_of(limit: int = 5):
+    session = Session()
+    session.info["limit"] = limit
+    how = "well"
+    try:
+        yield session
+    except HTTPException:
+        session.rollback()
+        how = "refused"
+        raise
+    finally:
+        session.execute(text(CLOSED))
+        session.execute(text("INSERT INTO closed VALUES (:how)"), {"how": how})
+        session.commit()
+        session.close()
+
+
+async def reader(session=Depends(session_of)):
+    return session
+
+
+def member_of(member_id: int, session=Depends(session_of)):
+    member = session.get(Member, member_id)
+    if member is None:
+        raise HTTPException(404, "no such member")
+    return member.name
+
+
+@application.get("/of/{member_id}", operation_id="loans_of")
+async def loans_of(member_id: int, name: str = Depends(member_of), session=Depends(session_of), again=Depends(reader)):
+    assert session is again
+    titles = [loan.title for loan in session.query(Loan).filter(Loan.member_id == member_id).limit(session.info["limit"])]
+    return {"name": name, "titles": titles}
+
+
+@application.get("/asked", operation_id="asked")
+async def asked(request: Request, title: str = "none", agent: Annotated[str, Header()] = "nobody"):
+    return {"method": request.method, "path": request.url.path, "title": title, "agent": agent}
+
+
+@application.middleware("http")
+async def stamp_answers(request, call_next):
+    return await call_next(request)
+"""
+)
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_dependencies_are_solved_and_closed_on_either_way_to_an_endpoint(sandbox: Checks, short: bool) -> None:
+    code = DEPENDING.partition("\n\n@application.middleware")[0] if short else DEPENDING
+    calls = [
+        ("loans_of", {"member_id": 2}),
+        ("loans_of", {"member_id": 2, "limit": 0}),
+        ("loans_of", {"member_id": 9}),
+        ("asked", {"title": "a&b"}),
+    ]
+    (run,) = sandbox.calls(*calls, code=code).runs
+    assert run.results[0].content == {"name": "Bo", "titles": ["Moss atlas"]}
+    assert run.results[1].content == {"name": "Bo", "titles": []}
+    assert (run.results[2].kind, run.results[2].content["error"]["message"]) == ("not_found", "no such member")
+    assert run.results[3].content == {"method": "GET", "path": "/asked", "title": "a&b", "agent": "nobody"}
+    assert rows(base64.b64decode(run.db), "SELECT how FROM closed") == [("well",), ("well",)]
