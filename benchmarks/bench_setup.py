@@ -36,6 +36,8 @@ def own_engine(folder: Path) -> Iterator[str | None]:
     folder.mkdir()
     host = f"unix://{folder}/docker.sock"
     command = [
+        # In a network namespace of its own: without a bridge, dockerd deletes the docker0 it finds, even a running engine's.
+        *("unshare", "--net"),
         *(dockerd, "-H", host, "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"),
         *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
     ]
