@@ -83,7 +83,7 @@ REQUEST = LoadRequest(world_time="2026-01-01T00:00:00Z", statements_schema=[], s
 def test_a_lane_that_died_is_closed_and_replaced_without_the_caller_noticing() -> None:
     lanes = [FakeLane(1), FakeLane(5)]
     opened = iter(lanes)
-    pool = LanePool(lambda: next(opened), 1)
+    pool = LanePool("process", lambda: next(opened), 1)
     for _ in range(3):
         assert isinstance(pool.check(REQUEST, 1.0), CheckFailed)
     assert (lanes[0].closed, lanes[1].closed) == (1, 0)
@@ -98,14 +98,14 @@ def test_a_sandbox_that_dies_twice_says_its_last_words() -> None:
         lanes.append(FakeLane(0))
         return lanes[-1]
 
-    pool = LanePool(open_lane, 1)
+    pool = LanePool("process", open_lane, 1)
     with pytest.raises(SandboxError, match="Killed"):
         pool.check(REQUEST, 1.0)
     assert [lane.closed for lane in lanes] == [1, 1]
 
 
 def test_a_closed_sandbox_refuses_work() -> None:
-    pool = LanePool(lambda: FakeLane(9), 1)
+    pool = LanePool("process", lambda: FakeLane(9), 1)
     pool.close()
     with pytest.raises(SandboxError, match="closed"):
         pool.check(REQUEST, 1.0)

@@ -7,15 +7,14 @@ import queue
 import socket
 import threading
 from collections import deque
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException, NotFound
 from docker.utils.socket import frames_iter
 
 from awm_factory.errors import SandboxError
-from awm_factory.sandbox.pool import Lane, LanePool, Reply, Request
+from awm_factory.sandbox.pool import Lane, LanePool
 
 MEMORY = "2g"
 PIDS = 256
@@ -100,17 +99,7 @@ class ContainerLane(Lane):
             stream.close()
 
 
-class ContainerSandbox:
+class ContainerSandbox(LanePool):
     def __init__(self, client: docker.DockerClient, image_id: str, base: str, lanes: int = 1, owner: str = "") -> None:
         """`base` is the base image's tag, which a certificate names; `owner` labels the containers for `reap`."""
-        self.base = base
-        self._pool = LanePool(lambda: ContainerLane(client, image_id, owner), lanes)
-
-    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
-        return self._pool.check(request, time_limit)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._pool.close()
+        super().__init__(base, lambda: ContainerLane(client, image_id, owner), lanes)

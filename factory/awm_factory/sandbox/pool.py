@@ -80,10 +80,11 @@ class Sandbox(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-class LanePool:
-    """The half of a sandbox that both kinds share: lanes, their reuse and their replacement."""
+class LanePool(Sandbox):
+    """What both kinds of sandbox share: lanes, their reuse and their replacement."""
 
-    def __init__(self, open_lane: Callable[[], Lane], size: int) -> None:
+    def __init__(self, base: str, open_lane: Callable[[], Lane], size: int) -> None:
+        self.base = base
         self._open = open_lane
         self._free: queue.LifoQueue[Lane | None] = queue.LifoQueue()
         for _ in range(size):
@@ -93,7 +94,7 @@ class LanePool:
         self._closed = False
         self._ids = iter(range(1, 2**63))
 
-    def check(self, request: Request, time_limit: float) -> Reply:
+    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
         with self._lock:
             number = next(self._ids)
         line = CheckEnvelope(id=number, time_limit=time_limit, request=request).model_dump_json().encode() + b"\n"
@@ -149,6 +150,12 @@ class LanePool:
         with self._lock:
             self._all.discard(lane)
         lane.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
     def close(self) -> None:
         self._closed = True

@@ -15,10 +15,8 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from types import TracebackType
-from typing import Self
 
-from awm_factory.sandbox.pool import Lane, LanePool, Reply, Request
+from awm_factory.sandbox.pool import Lane, LanePool
 
 MEMORY = 4 << 30
 """Address space a checks process may map, bytes: Python with SQLAlchemy and FastAPI maps under 1 GiB."""
@@ -68,20 +66,9 @@ class ProcessLane(Lane):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class ProcessSandbox:
-    base = "process"
-
+class ProcessSandbox(LanePool):
     def __init__(self, lanes: int = 1) -> None:
-        self._pool = LanePool(ProcessLane, lanes)
-
-    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
-        return self._pool.check(request, time_limit)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._pool.close()
+        super().__init__("process", ProcessLane, lanes)
 
 
 def _limit() -> None:
