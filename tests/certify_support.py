@@ -93,13 +93,23 @@ def seen_by(before: Certificate, after: Certificate) -> list[Problem]:
     return [problem for problem in after.problems if (problem.gate, problem.where, problem.what) not in known]
 
 
-def run(chosen: Iterable[Fault], sandbox: Sandbox, options: Options) -> Iterable[tuple[Fault, list[Problem]]]:
-    sound: dict[str, Certificate] = {}
+def part_of(fault: Fault, bundle: Bundle) -> tuple[Bundle, Options]:
+    """What a fault can bear on: of a verifier, its own task; of an app or its data, all but the trials of verifiers."""
+    if not fault.part.startswith("verifiers/"):
+        judged = {key: code for key, code in bundle.verifiers.items() if key[1] == "code"}
+        return bundle.with_(verifiers=judged), Options(mutants=0, calls=400, solvable_runs=2)
+    task_id = int(fault.part.split("/")[1].split(".")[0])
+    return bundle.with_(tasks=[task for task in bundle.tasks if task.task_id == task_id]), Options(calls=120, solvable_runs=2)
+
+
+def run(chosen: Iterable[Fault], sandbox: Sandbox) -> Iterable[tuple[Fault, list[Problem]]]:
+    sound: dict[tuple[str, int], Certificate] = {}
     for fault in chosen:
-        bundle = environment(fault.env)
-        if fault.env not in sound:
-            sound[fault.env] = certify(bundle, sandbox, options).certificate
-        yield fault, seen_by(sound[fault.env], certify(fault.planted(bundle), sandbox, options).certificate)
+        bundle, options = part_of(fault, environment(fault.env))
+        key = fault.env, bundle.tasks[0].task_id if len(bundle.tasks) == 1 else -1
+        if key not in sound:
+            sound[key] = certify(bundle, sandbox, options).certificate
+        yield fault, seen_by(sound[key], certify(fault.planted(bundle), sandbox, options).certificate)
 
 
 def main() -> None:
@@ -108,7 +118,7 @@ def main() -> None:
     chosen = [fault for fault in faults() if (fault.id in names if names - {"--held-out"} else fault.held_out == held_out)]
     caught = 0
     with ProcessSandbox(2) as sandbox:
-        for fault, problems in run(chosen, sandbox, Options()):
+        for fault, problems in run(chosen, sandbox):
             gates = sorted({f"{problem.gate} ({problem.severity})" for problem in problems})
             caught += bool(gates)
             first = problems[0].what[:160] if problems else ""

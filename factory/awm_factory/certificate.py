@@ -57,11 +57,21 @@ class Certificate(BaseModel):
         """True if the environment may ship: no gate of the environment itself failed."""
         return "failed" not in self.gates.values()
 
-    def rate(self, tried: str, right: str) -> float | None:
-        """Share over all tasks, such as of near misses that were rejected; None where none was tried."""
-        total = sum(count for task in self.tasks if isinstance(count := task.rates.get(tried), int))
-        good = sum(count for task in self.tasks if isinstance(count := task.rates.get(right), int))
-        return good / total if total else None
+    def counts(self, tried: str, right: str) -> list[int]:
+        """How many of how many over all tasks, such as near misses that were rejected."""
+        found = [[task.rates.get(name, 0) for name in (right, tried)] for task in self.tasks]
+        return [sum(count for pair in found if isinstance(count := pair[place], int)) for place in (0, 1)]
+
+    def summary(self) -> dict[str, JsonValue]:
+        """In a few words, for an image's label and the catalogue: each pair is right and tried."""
+        return {
+            "passed": self.passed,
+            "gates": dict(self.gates),
+            "tasks": list(self.shipped_tasks),
+            "near_misses": list(self.counts("near_misses", "killed")),
+            "equivalents": list(self.counts("equivalents", "accepted")),
+            "alternatives": list(self.counts("alternatives", "alternatives_accepted")),
+        }
 
     @property
     def shipped_tasks(self) -> list[int]:

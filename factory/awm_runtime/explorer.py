@@ -316,4 +316,5 @@ class Explorer:
 
 def _message(result: ToolResult) -> str:
     error: Any = result.content.get("error", {}) if isinstance(result.content, dict) else {}
-    return str(error.get("message", ""))[:300] if isinstance(error, dict) else ""
+    text = str(error.get("message", ""))[:300] if isinstance(error, dict) else ""
+    return re.sub(r" at 0x[0-9a-f]+|\s*\(Background on this error at: \S+\)?", "", text)

@@ -105,7 +105,7 @@ def _record(built: BuiltImage, bundle: Bundle, shop: Workshop, checks: dict[str,
         base=shop.base.tag,
         images={built.reference: built.image_id, latest: built.image_id},
         pushed=pushed,
-        checks=dict(checks),
+        checks={**checks, "certificate": bundle.certificate.summary() if bundle.certificate is not None else None},
         sizes=_sizes(shop.client, built.image_id, shop.base.image_id),
     )
 

@@ -1,9 +1,11 @@
 """Gate *solvable*: the reference solution, played over MCP on fresh episodes, is complete each time and ends in one state."""
 
+import re
+
 from awm_factory.bundle import Bundle, Task
 from awm_factory.certify.evidence import Evidence, Options, could_not_run
 from awm_factory.problems import Problem
-from awm_runtime.contract import CallsReply, CheckFailed, Playthrough, Verdict
+from awm_runtime.contract import CallsReply, CheckFailed, Playthrough, ToolResult, Verdict
 
 NAME = "solvable"
 VERSION = 1
@@ -43,7 +45,7 @@ def _played(bundle: Bundle, task: Task, reply: CallsReply) -> list[Problem]:
 def _one(bundle: Bundle, task: Task, run: Playthrough) -> list[Problem]:
     calls = bundle.solutions[task.task_id].calls
     broken = [
-        f"call {number} ({call.tool}) answered {result.kind}: {result.content}"
+        f"call {number} ({call.tool}) answered {result.kind}: {_told(result)}"
         for number, (call, result) in enumerate(zip(calls, run.results, strict=False))
         if result.kind in {"internal", "timeout", "crashed", "invalid_arguments", "format_error"}
     ]
@@ -60,6 +62,13 @@ def _one(bundle: Bundle, task: Task, run: Playthrough) -> list[Problem]:
             )
         ]
     return []
+
+
+def _told(result: ToolResult) -> str:
+    """Its message, without addresses in memory, which differ from run to run."""
+    error = result.content.get("error") if isinstance(result.content, dict) else None
+    text = str(error.get("message")) if isinstance(error, dict) else str(result.content)
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def _scored(run: Playthrough) -> list[Verdict]:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from awm_factory.cli.certify import audit, certify
 from awm_factory.cli.environments import build, check, export, import_, list_, render, smoke
 from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
@@ -42,6 +43,8 @@ for command in (
     import_,
     export,
     check,
+    certify,
+    audit,
     build,
     list_,
     render,

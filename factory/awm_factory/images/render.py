@@ -60,14 +60,13 @@ def rendered(bundle: Bundle, base: BaseImage) -> dict[str, bytes]:
 
 
 def labels(bundle: Bundle, certificate: Certificate, base: BaseImage) -> dict[str, str]:
-    summary = {"passed": certificate.passed, "gates": certificate.gates, "tasks": certificate.shipped_tasks}
     return {
         "org.opencontainers.image.title": bundle.manifest.scenario,
         "org.opencontainers.image.description": textwrap.shorten(bundle.manifest.description, DESCRIPTION, placeholder=" …"),
         "awm.env_id": bundle.env_id,
         "awm.bundle_digest": bundle.digest(),
         "awm.tasks": str(len(certificate.shipped_tasks)),
-        "awm.certificate": json.dumps(summary, separators=(",", ":"), sort_keys=True),
+        "awm.certificate": json.dumps(certificate.summary(), separators=(",", ":"), sort_keys=True),
         "awm.origin": bundle.manifest.origin,
         "awm.base": base.reference,
     }
