@@ -114,7 +114,8 @@ class _Gathering:
         )
 
     def _explore(self) -> ExploreReply | CheckFailed:
-        request = ExploreRequest(source=self._source, calls=self._options.calls, seed=self._options.seed)
+        invariants = self._bundle.manifest.invariants
+        request = ExploreRequest(source=self._source, calls=self._options.calls, invariants=invariants, seed=self._options.seed)
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
 
     def _untouched(self) -> dict[tuple[int, VerifierMode], Verdict]:
@@ -275,14 +276,11 @@ def loaded(bundle: Bundle, load: LoadReply) -> Bundle:
 
 def _with_tools(manifest: Manifest, app: AppReply) -> Manifest:
     renamed = {tool.name: tool.operation_id for tool in app.tools if tool.name != tool.operation_id}
-    omitted = [Mending(tool=finding.omitted, kind="omitted", why=finding.what) for finding in app.findings if finding.omitted]
+    mendings = [Mending.model_validate(mending.model_dump()) for mending in app.mendings]
     return manifest.model_copy(
         update={
             "tools": sorted(tool.name for tool in app.tools),
             "renamed": renamed,
-            "mendings": [
-                *omitted,
-                *(Mending(tool=name, kind="renamed", why=f"operation id {old}") for name, old in renamed.items()),
-            ],
+            "mendings": sorted(mendings, key=lambda mending: (mending.tool, mending.kind, mending.why)),
         }
     )
