@@ -369,6 +369,8 @@ class ExploreRequest(Wire):
     source: EnvironmentSource
     calls: int
     """Budget."""
+    invariants: dict[str, str] = {}
+    """By a sentence, a SELECT of the rows that break it."""
     seed: int = 0
     call_limit: float = 10.0
 
@@ -376,6 +378,8 @@ class ExploreRequest(Wire):
 class Violation(Wire):
     kind: Literal[
         "exception",
+        "unhandled",
+        "invariant",
         "read_writes",
         "failed_call_writes",
         "no_effect",

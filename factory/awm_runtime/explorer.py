@@ -2,6 +2,7 @@
 
 import random
 import re
+import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,6 +69,7 @@ class Explorer:
         self._read: tuple[bytes, canonical.Contents] = env.seed, self.start.rows
         self.dangling = len(self.start.connection.execute("PRAGMA foreign_key_check").fetchall())
         self.never_negative = self._never_negative()
+        self.broken = self._broken_at_start()
         self.alone = env.holds_connection
 
     async def piece(self, index: int) -> ExploreReply:
@@ -81,6 +83,7 @@ class Explorer:
         faults: list[tuple[_Fault, list[ToolCall]]] = []
         writes: list[WriteSample] = []
         if index == 0:
+            faults += [(_Fault("invariant", "", f"it does not hold that {s}: {why}"), []) for s, why in self.broken.items()]
             faults += [(fault, []) for fault in await self._agreement(None)]
         calls = 0
         while calls < min(PIECE, self.request.calls):
@@ -88,9 +91,10 @@ class Explorer:
             calls += max(1, len(sequence))
             faults += found
             writes += samples
-        kept: dict[tuple[str, str], tuple[_Fault, list[ToolCall]]] = {}
+        kept: dict[tuple[str, str, str], tuple[_Fault, list[ToolCall]]] = {}
         for fault, sequence in sorted(faults, key=lambda item: len(item[1])):
-            kept.setdefault((fault.kind, fault.tool), (fault, sequence))
+            said = fault.what if fault.kind == "invariant" else ""
+            kept.setdefault((fault.kind, fault.tool, said), (fault, sequence))
         violations = [await self._shrunk(fault, sequence) for fault, sequence in kept.values()]
         return ExploreReply(
             calls=calls,
@@ -173,6 +177,14 @@ class Explorer:
         faults = []
         if result.kind == "internal":
             faults.append(_Fault("exception", call.tool, _message(result)))
+        elif result.kind in ("constraint", "not_found") and result.status is None:
+            faults.append(
+                _Fault(
+                    "unhandled",
+                    call.tool,
+                    f"an exception gets out, which only the runtime makes an answer of: {_message(result)}",
+                )
+            )
         left = self.env.take_left()
         if left is not None and (tables := self._differ(before, left)):
             what = f"it fails ({result.kind}: {_message(result)}) and leaves changes behind in {', '.join(tables)}"
@@ -210,6 +222,9 @@ class Explorer:
         if len(dangling) > self.dangling:
             what = f"it leaves a row of {dangling[-1][0]} that refers to a row of {dangling[-1][2]} which does not exist"
             faults.append(_Fault("dangling", tool, what))
+        for sentence, query in self.request.invariants.items():
+            if sentence not in self.broken and slot.anchor.execute(query).fetchone() is not None:
+                faults.append(_Fault("invariant", tool, f"afterwards it no longer holds that {sentence}"))
         rows = self._contents(content)
         for name, places in self.never_negative.items():
             for row in rows.get(name, {}).values():
@@ -222,6 +237,19 @@ class Explorer:
                         )
                         return faults
         return faults
+
+    def _broken_at_start(self) -> dict[str, str]:
+        """Invariants that the seed does not keep, or that can't be asked, with what is wrong."""
+        found = {}
+        for sentence, query in self.request.invariants.items():
+            try:
+                row = self.start.connection.execute(query).fetchone()
+            except sqlite3.Error as error:
+                found[sentence] = f"it can't be asked: {error}"
+                continue
+            if row is not None:
+                found[sentence] = f"a row breaks it at the start: {list(row)[:4]}"
+        return found
 
     def _never_negative(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -311,7 +339,8 @@ class Explorer:
             slot.close()
         if fault.shown_by:
             found = await self._agreement(state)
-        return next((one for one in found if (one.kind, one.tool) == (fault.kind, fault.tool)), None)
+        alike = [one for one in found if (one.kind, one.tool) == (fault.kind, fault.tool)]
+        return next((one for one in alike if one.what == fault.what or fault.kind != "invariant"), None)
 
 
 def _message(result: ToolResult) -> str:

@@ -15,6 +15,8 @@ VERSION = 1
 
 _FIXES = {
     "exception": "Handle the case: answer with an HTTPException of status 4xx that says what is wrong.",
+    "unhandled": "Look before it is tried, and answer with an HTTPException of status 4xx that says what is wrong.",
+    "invariant": "Check what the rule says before anything is stored.",
     "read_writes": "Take the writing out of the reading endpoint.",
     "failed_call_writes": "Commit once, at the end, after every check has passed.",
     "no_effect": "Commit what it changes, or answer with an error where nothing is done.",

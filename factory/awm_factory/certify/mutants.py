@@ -81,10 +81,10 @@ def _each(path: Path, around: Surroundings) -> Iterator[Attempt]:
         for leaf in leaves(call.arguments):
             for kind, value in _other_values(leaf, tool, around.stored, path):
                 shown = f"{label}: {'.'.join(map(str, leaf.where))} is {value!r} instead of {leaf.value!r}"
-                yield mutant(kind, shown, replaced(core, index, leaf.where, value))
-        yield mutant(
-            "done twice", f"{label} is done twice", picked(core, [*range(index + 1), index, *range(index + 1, len(core))])
-        )
+                free = kind in _CHOICES and not around.stored.is_named(leaf.name, leaf.value, path.task.instruction)
+                yield mutant(kind, shown, replaced(core, index, leaf.where, value), choice=free)
+        twice = [*range(index + 1), index, *range(index + 1, len(core))]
+        yield mutant("done twice", f"{label} is done twice", picked(core, twice))
         yield from (mutant("done and undone", what, [*core, undo]) for what, undo in _undone(index, path, around))
         others = _same_on_siblings(index, core, tool, around.stored)
         if others:
