@@ -82,6 +82,14 @@ test: lint types base ## Lint, types, unit, integration and engine tests
 test-unit: .venv ## Unit tests only: no engine, seconds
 	$(BIN)/pytest tests/unit $(PYTEST_ARGS)
 
+.PHONY: test-clients
+test-clients: .venv ## Stock MCP and OpenEnv clients, each in a venv of its own, against an image that is built
+	$(BIN)/python tests/clients/run.py
+
+.PHONY: bench-runtime
+bench-runtime: .venv ## The runtime against the way AWM serves the same app; fails where a ratio falls short
+	$(BIN)/python benchmarks/bench_runtime.py
+
 .PHONY: lint
 lint: .venv ## ruff and the import layers
 	$(BIN)/ruff check
