@@ -196,7 +196,7 @@ class _Course:
         certificate = certified.certificate
         row = self._row
         row.tasks_shipped, row.tasks_total = len(certificate.shipped_tasks), len(certificate.tasks)
-        left = [problem for outcome in self._last.values() for problem in outcome.own]
+        left = [problem for outcome in self._last.values() for problem in outcome.errors]
         left += [problem for problem in certificate.problems if problem.severity == "error" and problem not in left]
         if not certificate.passed or row.tasks_shipped < self._pipeline.settings.least_tasks:
             return self._end(draft, "refused", left)
@@ -206,7 +206,7 @@ class _Course:
 
     def _unproved(self, draft: Draft) -> Made:
         """A run of some stages only: there is nothing to prove yet."""
-        left = [problem for outcome in self._last.values() for problem in outcome.own]
+        left = [problem for outcome in self._last.values() for problem in outcome.errors]
         self._row.tasks_total = len(draft.tasks or ())
         return self._end(draft, "marked" if left else "made", left)
 

@@ -54,8 +54,12 @@ class Outcome(Generic[A]):
         return [problem for problem in self.problems if problem.severity == "error" and owner(problem) != self.stage.name]
 
     @property
+    def errors(self) -> list[Problem]:
+        return [*self.own, *self.foreign]
+
+    @property
     def passed(self) -> bool:
-        return self.artifact is not None and not self.own
+        return self.artifact is not None and not self.errors
 
 
 @dataclass

@@ -127,7 +127,7 @@ def test_warnings_ask_for_nothing() -> None:
 
 def test_what_another_stage_must_mend_is_handed_on_and_not_asked_for_again() -> None:
     outcome = Talk("10").run(Sheep(foreign=[sheep(1, gate="data")]))
-    assert (outcome.passed, outcome.answers) == (True, 1)
+    assert (outcome.artifact, outcome.answers, outcome.passed) == (10, 1, False)
     assert [problem.gate for problem in outcome.foreign] == ["data"]
 
 

@@ -35,7 +35,8 @@ def test_a_good_schema_passes() -> None:
     [
         ("CREATE TABLE users (id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams (id))", "points to 'teams'"),
         ("CREATE TABLE members (id INTEGER PRIMARY KEY)", "Its DDL makes 'members'"),
-        ("CREATE TABLE users (id INTEGER PRIMARY KEY, at DATETIME DEFAULT CURRENT_TIMESTAMP)", "depend on clock or chance"),
+        ("CREATE TABLE users (id INTEGER PRIMARY KEY, at DATETIME DEFAULT CURRENT_TIMESTAMP)", "depend on the clock"),
+        ("CREATE TABLE users (id INTEGER PRIMARY KEY, code INTEGER DEFAULT (random()))", "depend on chance"),
         ("CREATE TABLE users (id INTEGER PRIMARY KEY, password_hash TEXT)", "passwords or tokens"),
     ],
 )

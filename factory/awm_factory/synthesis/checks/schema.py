@@ -55,13 +55,16 @@ def check(schema: Schema, load: LoadReply | CheckFailed) -> list[Problem]:
                     severity="warning",
                 )
             )
-        if clock := _CLOCK.search(table.ddl):
+        if moving := _CLOCK.search(table.ddl):
+            # The world's clock reaches SQLite, so a default of now is repeatable; rows should say their own time all the same.
+            chance = "random" in moving[0].lower()
             problems.append(
                 error(
                     GATE,
                     f"table {table.name}",
-                    f"{clock[0]} makes its rows depend on clock or chance.",
+                    f"{moving[0]} makes its rows depend on {'chance' if chance else 'the clock'}.",
                     "Let the service write the value; defaults are constants.",
+                    severity="error" if chance else "warning",
                 )
             )
     if not isinstance(load, CheckFailed) and load.tables and not any("user" in table.name.lower() for table in load.tables):
