@@ -15,6 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -109,7 +110,8 @@ class Confinement:
         return {"landlock": self.landlock, "seccomp": self.seccomp}
 
 
-def python_paths() -> list[Path]:
+@cache
+def python_paths() -> tuple[Path, ...]:
     """What a Python process must read to import its libraries: no current directory, nothing of the user's."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     found = {Path(sysconfig.get_path(name)).resolve() for name in names} | {Path(__file__).resolve().parent}
@@ -118,7 +120,7 @@ def python_paths() -> list[Path]:
     found |= {
         Path(name) for name in ("/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types", "/dev/null", "/dev/urandom", "/dev/zero")
     }
-    return sorted(path for path in found if path.exists())
+    return tuple(sorted(path for path in found if path.exists()))
 
 
 def confine(read: Iterable[Path], limits: Limits, *, may_fork: bool) -> Confinement:

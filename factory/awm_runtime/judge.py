@@ -3,6 +3,7 @@
 Each request comes with a socket of its own for the reply, and runs in a child; the verifier itself in a confined child of that.
 """
 
+import gc
 import os
 import signal
 import socket
@@ -26,6 +27,11 @@ def main() -> None:
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # Once, for all verifiers to come: what each would otherwise do after its fork.
+    clock.install()
+    confine.python_paths()
+    gc.collect()
+    gc.freeze()
     while (message := frames.receive(link)) is not None:
         frame, descriptor = message
         assert descriptor is not None

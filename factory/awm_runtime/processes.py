@@ -271,7 +271,7 @@ class Pool:
             self.idle.remove(preferred)
             return preferred
         if self.idle:
-            return self.idle.pop()
+            return self.idle.pop(0)  # the one that rested longest, so that episodes spread over all
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[Link] = loop.create_future()
         self.waiting.append(turn)

@@ -4,11 +4,14 @@ It sees the two files, read-only, and Python's libraries; it has 5 s, 256 MB, no
 wrong with it is an error and no verdict: reward null, which trainers mask, never 0, which would teach.
 """
 
+import datetime
 import inspect
 import json
 import math
 import os
+import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 import types
@@ -21,6 +24,9 @@ from typing import Any, Final
 from awm_runtime import children, clock, confine
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import Verdict, VerifierSource
+
+COMMON: Final = (datetime, json, math, re, sqlite3)
+"""What verifiers import; here already, so that none has to read it from disk."""
 
 TIME_LIMIT: Final = 5.0
 MEMORY_LIMIT: Final = 256 << 20
