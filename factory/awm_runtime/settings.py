@@ -40,7 +40,7 @@ class Settings:
     """`AWM_MAX_BODY`: bytes of one request."""
     max_result: int = 4 << 20
     """`AWM_MAX_RESULT`: bytes of one result."""
-    warm_memory: int = 1 << 30
+    warm_memory: int = 768 << 20
     """`AWM_WARM_MEMORY`: bytes for databases kept ready for the next call; at most a third of the container's memory."""
     check_memory: int = 1 << 30
     """`AWM_CHECK_MEMORY`: bytes that a process running environment code may add to what it starts with."""
@@ -66,7 +66,7 @@ class Settings:
             call_timeout=_integer("AWM_CALL_TIMEOUT", 10),
             max_body=_integer("AWM_MAX_BODY", 4 << 20),
             max_result=_integer("AWM_MAX_RESULT", 4 << 20),
-            warm_memory=_integer("AWM_WARM_MEMORY", min(1 << 30, memory_limit() // 3)),
+            warm_memory=_integer("AWM_WARM_MEMORY", min(768 << 20, memory_limit() // 3)),
             check_memory=_integer("AWM_CHECK_MEMORY", 1 << 30),
             format_error_ends=env.get("AWM_FORMAT_ERROR_ENDS", "1") != "0",
         )
