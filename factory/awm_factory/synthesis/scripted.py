@@ -29,11 +29,9 @@ _WRAPPED = {"tasks": "tasks", "schema": "tables", "data": "tables", "spec": "api
 class ScriptedModel:
     def __init__(self, root: Path) -> None:
         self._folders: dict[str, Path] = {}
-        self._scenarios: list[JsonValue] = []
         for path in sorted(root.glob("*/scenario.json")):
             scenario = json.loads(path.read_text(encoding="utf-8"))
             self._folders[env_id(scenario["name"])] = path.parent
-            self._scenarios.append(scenario)
 
     @property
     def name(self) -> str:
@@ -50,7 +48,7 @@ class ScriptedModel:
             case "advice":
                 return _ADVICE
             case "scenario":
-                return fenced_json({"scenarios": self._scenarios})
+                return fenced_json({"scenarios": self._scenarios(purpose)})
             case "classify":
                 count = len(re.findall(r"^\d+\. ", request.messages[-1].content, re.MULTILINE))
                 return fenced_json({"suitability": [9] * count})
@@ -64,6 +62,15 @@ class ScriptedModel:
             case stage:
                 value = json.loads(self._text(purpose, stage, "json"))
                 return fenced_json(unwrapped(stage, value))
+
+    def _scenarios(self, purpose: Purpose) -> list[JsonValue]:
+        """All of them, in every round; `scenario.1.json` is what the first round says of one."""
+        number = purpose.item.partition("-")[0]
+        found: list[JsonValue] = []
+        for folder in self._folders.values():
+            early = folder / f"scenario.{number}.json"
+            found.append(json.loads((early if early.is_file() else folder / "scenario.json").read_text(encoding="utf-8")))
+        return found
 
     def _solution(self, purpose: Purpose) -> dict[str, Any]:
         for name in (f"solutions.{purpose.attempt}.json", "solutions.json"):

@@ -17,6 +17,7 @@ from awm_factory.synthesis.artifacts import Scenario
 from awm_factory.synthesis.scenarios import LocalEmbedder, SelfInstruct, Thresholds, categories, read_scenarios, seeds
 from awm_factory.synthesis.scenarios.local import CALIBRATED
 from awm_factory.synthesis.scenarios.space import Space, unit
+from awm_factory.synthesis.scripted import ScriptedModel
 from awm_factory.synthesis.settings import ScenarioSettings
 from synthesis_support import DATA
 
@@ -176,6 +177,17 @@ def test_examples_are_drawn_from_what_suits_best() -> None:
     names(instruct(author), 3)
     later = [r.messages[-1].content for r in author.requests if r.purpose.item.startswith("2-") and r.purpose.stage == "scenario"]
     assert all("Bank 9 (" in text and "Ledger 7 (" not in text for text in later)
+
+
+def test_the_written_answers_hold_scenarios_that_pass_beside_our_seeds() -> None:
+    """One of them has no description at first, and is accepted in the second round."""
+    root = DATA.parent / "answers"
+    source = SelfInstruct(
+        model=ScriptedModel(root), embedder=LocalEmbedder(), categories=categories(), seeds=seeds(), thresholds=CALIBRATED
+    )
+    found = names(source, len(list(root.glob("*/scenario.json"))))
+    assert found[-1] == "Community Vaccination Drive"
+    assert source.refused["no description"] == 5
 
 
 def test_speed_changes_nothing() -> None:
