@@ -1005,6 +1005,8 @@ async def update_patient(patient_id: PathKey, body: PatientPatch, db: Db) -> Pat
     changes = body.model_dump(exclude_none=True)
     if not changes:
         raise HTTPException(400, "Nothing to change: give phone, email, language or guardian_id.")
+    if all(getattr(patient, name) == value for name, value in changes.items()):
+        raise HTTPException(409, "This is how it is already; nothing would change.")
     if body.guardian_id is not None:
         if body.guardian_id == patient_id:
             raise HTTPException(409, "Nobody is their own guardian.")

@@ -805,6 +805,11 @@ def fetch(session: Session, model, row_id: int, what: str):
     return row
 
 
+def require_difference(row, changes: dict) -> None:
+    if all(getattr(row, name) == value for name, value in changes.items()):
+        raise refuse("This is how it is already; nothing would change.")
+
+
 def page(session: Session, statement, limit: int, offset: int):
     total = session.scalar(select(func.count()).select_from(statement.order_by(None).subquery()))
     return session.scalars(statement.limit(limit).offset(offset)).all(), total
@@ -1248,6 +1253,7 @@ async def update_member(
         changes = body.model_dump(exclude_none=True)
         if not changes:
             raise refuse("Nothing to change: give email, phone or status.", 400)
+        require_difference(member, changes)
         if body.email is not None:
             other = select(Member.id).where(func.lower(Member.email) == body.email, Member.id != member_id)
             if session.scalar(other) is not None:
@@ -1505,6 +1511,7 @@ async def update_copy(copy_id: Annotated[int, Path(ge=1, le=MAX_ID, description=
         changes = body.model_dump(exclude_none=True)
         if not changes:
             raise refuse("Nothing to change: give condition or shelf.", 400)
+        require_difference(copy, changes)
         if copy.status == "retired":
             raise refuse(f"{copy.asset_tag} is retired.")
         for name, value in changes.items():
@@ -1820,6 +1827,7 @@ async def reschedule_reservation(
         reservation = fetch(session, Reservation, reservation_id, "reservation")
         if reservation.status != "booked":
             raise refuse(f"This reservation is {reservation.status}.")
+        require_difference(reservation, body.model_dump())
         require_bookable(session, reservation.tool, reservation.member, body.starts_on, body.ends_on, reservation.id)
         reservation.starts_on = body.starts_on
         reservation.ends_on = body.ends_on
@@ -2163,6 +2171,7 @@ async def update_workshop(
         changes = body.model_dump(exclude_none=True)
         if not changes:
             raise refuse("Nothing to change: give room, instructor or capacity.", 400)
+        require_difference(workshop, changes)
         if workshop.status != "scheduled":
             raise refuse(f"This workshop is {workshop.status}.")
         enrolled = workshop.capacity - places_left(workshop)

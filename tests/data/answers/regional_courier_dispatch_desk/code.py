@@ -1215,6 +1215,8 @@ async def change_route_crew(route_id: PathId, body: CrewIn) -> RouteDetail:
             raise conflict(f"Route {route_id} is {route.status}.")
         driver = get_row(session, Driver, body.driver_id, "Driver") if body.driver_id else route.driver
         vehicle = get_row(session, Vehicle, body.vehicle_id, "Vehicle") if body.vehicle_id else route.vehicle
+        if driver.id == route.driver_id and vehicle.id == route.vehicle_id:
+            raise conflict(f"Route {route_id} has this driver and vehicle already.")
         check_crew(session, route.id, route.depot_id, route.run_date, driver, vehicle, route.stops)
         route.driver = driver
         route.vehicle = vehicle
@@ -1280,7 +1282,10 @@ async def move_stop(stop_id: PathId, body: MoveStopIn) -> RouteDetail:
     with SessionLocal() as session:
         stop = planned_stop(session, stop_id)
         others = sorted((row for row in stop.route.stops if row.id != stop_id), key=lambda row: row.position)
-        others.insert(min(body.position - 1, len(others)), stop)
+        place = min(body.position - 1, len(others))
+        if place == stop.position - 1:
+            raise conflict(f"This stop is at position {stop.position} already.")
+        others.insert(place, stop)
         renumber(others)
         session.flush()
         result = route_detail(stop.route)
