@@ -76,21 +76,28 @@ def export(workspace: Path | None, out_dir: Path, envs: tuple[str, ...], as_json
 
 @click.command(short_help="Execute and certify environments.")
 @envs_argument
+@click.option("--all", "every", is_flag=True, help="All environments of the workspace, as where none is named.")
 @tolerance_option
 @jobs_option
 @force_option
 @json_option
 @click.pass_obj
 def check(
-    workspace: Path | None, envs: tuple[str, ...], max_failed_statements: float, jobs: int | None, force: bool, as_json: bool
+    workspace: Path | None,
+    envs: tuple[str, ...],
+    every: bool,
+    max_failed_statements: float,
+    jobs: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Execute and certify environments without building images."""
+    """Execute and certify environments without building images, several at once."""
     from awm_factory.build import check_envs, open_sandbox
     from awm_factory.catalog import Catalog
 
     config = settings.load(workspace, jobs=jobs)
     catalog = Catalog(config.workspace)
-    ids = settings.chosen(envs, catalog)
+    ids = settings.chosen(() if every else envs, catalog)
     knobs = _knobs(config.jobs, max_failed_statements, force=force)
     with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
         report = check_envs(ids, catalog, sandbox, knobs, progress)

@@ -18,8 +18,8 @@ from awm_factory.llm.protocol import EmbeddingReply, EmbeddingRequest
 from awm_factory.synthesis.scenarios.space import Matrix, Thresholds, unit
 
 NAME: Final = "wordllama-l2-supercat-256"
-CALIBRATED: Final = Thresholds(refuse_above=0.56, crowded_above=0.46)
-"""67 of 68 written paraphrases lie above the first and all above the second; none of 104 neighbours in a category does."""
+CALIBRATED: Final = Thresholds(refuse_above=0.60, crowded_above=0.46)
+"""66 of 68 written paraphrases lie above the first and all above the second; none of 104 neighbours in a category does."""
 
 
 class LocalEmbedder:

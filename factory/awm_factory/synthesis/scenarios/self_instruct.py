@@ -18,7 +18,7 @@ from awm_factory.llm.answers import json_answer
 from awm_factory.llm.protocol import Embedder, EmbeddingRequest, Model, ModelRequest, Purpose, conversation
 from awm_factory.synthesis import prompts
 from awm_factory.synthesis.artifacts import Artifact, Scenario, validated
-from awm_factory.synthesis.scenarios.space import Space, Thresholds, unit
+from awm_factory.synthesis.scenarios.space import Matrix, Space, Thresholds, unit
 from awm_factory.synthesis.settings import MaxTokens, ScenarioSettings
 from awm_runtime.contract import WORLD_TIME
 
@@ -63,6 +63,7 @@ class SelfInstruct:
         self._space = Space()
         self._known: set[str] = set()
         self._examples: list[Scenario] = []
+        self._groups: list[Matrix] = []
         self._cap = self.settings.category_cap
         self._rotation = 0
         self._accepted = 0
@@ -73,7 +74,8 @@ class SelfInstruct:
         barren = 0
         for number in range(1, self.settings.most_rounds + 1):
             before = self._accepted
-            for candidate in await self._proposed(number):
+            for proposed in await self._proposed(number):
+                candidate = await self._grouped(proposed)
                 if self._accepted < count and await self._accepts(candidate):
                     yield candidate
             if self._accepted >= count:
@@ -167,8 +169,6 @@ class SelfInstruct:
     async def _reason_against(self, candidate: Scenario) -> str | None:
         if (candidate.suitability or 0) < self.settings.least_suitability:
             return "unsuitable"
-        if candidate.category not in self.categories:
-            return "unknown category"
         if not candidate.description:
             return "no description"
         name = env_id(candidate.name)
@@ -183,6 +183,17 @@ class SelfInstruct:
         self._space.add(candidate.name, candidate.category, point)
         self._known.add(name)
         return None
+
+    async def _grouped(self, candidate: Scenario) -> Scenario:
+        """A category of the model's own invention becomes the nearest of the groups, or the cap a category would mean nothing."""
+        if candidate.category in self.categories:
+            return candidate
+        if not self._groups:
+            self._groups = [unit(vector) for vector in await self._vectors(list(self.categories), "groups")]
+        text = f"{candidate.category}. {_text(candidate)}"
+        point = unit((await self._vectors([text], f"group-{env_id(candidate.name)}"))[0])
+        nearest = max(range(len(self._groups)), key=lambda place: float(self._groups[place] @ point))
+        return candidate.model_copy(update={"category": self.categories[nearest]})
 
     async def _vectors(self, texts: list[str], item: str) -> Sequence[Sequence[float]]:
         reply = await self.embedder.embed(EmbeddingRequest(texts=tuple(texts), purpose=Purpose(stage="embedding", item=item)))
