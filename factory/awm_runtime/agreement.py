@@ -32,7 +32,9 @@ class Disagreement:
 class Readers:
     """The reading tools of an app, and which of them speak of the same rows."""
 
-    def __init__(self, tools: list[Tool]) -> None:
+    def __init__(self, tools: list[Tool], known: Callable[[str], list[Any]]) -> None:
+        """`known`: values that results have shown under a name."""
+        self._known = known
         self.lists = [tool for tool in tools if tool.method == "GET" and "{" not in tool.path and not _required(tool)]
         gets = [tool for tool in tools if tool.method == "GET" and tool.path.endswith("}") and len(_required(tool)) == 1]
         self.get_at = {tool.path.rpartition("/{")[0]: tool for tool in gets if tool.path.count("{") == 1}
@@ -52,6 +54,7 @@ class Readers:
             if filters and rows:
                 found += [d async for d in _pages(ask, tool)]
                 found += [d async for d in _filters(ask, whole, rows, tool)]
+                found += [d async for d in _parents(ask, whole, rows, tool, self._known)]
         return found
 
     async def _list_get(self, ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool, get: Tool) -> Any:
@@ -101,6 +104,27 @@ async def _filters(ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool) ->
                 break
             if (what := _breaks(field, bound, value, rows, chosen, whole_seen=_is_whole(whole, tool, rows))) is not None:
                 yield Disagreement("filter", tool.name, f"with {name} = {value!r} it {what}", [whole, call])
+                break
+
+
+async def _parents(ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool, known: Callable[[str], list[Any]]) -> Any:
+    """`stage_id` gives just the rows of one stage, where rows tell their stage by name."""
+    for name in _properties(tool):
+        stem = name.removesuffix("_id")
+        field = next((f for f in (stem, f"{stem}_name", f"{stem}_title") if isinstance(rows[0].get(f), str)), None)
+        if stem == name or name in rows[0] or field is None or not _is_whole(whole, tool, rows):
+            continue
+        for value in known(name)[:_VALUES]:
+            call = ToolCall(tool=tool.name, arguments={**whole.arguments, name: value})
+            answer = await ask(call)
+            chosen = (rows_of(answer.content) if answer.kind == "ok" else None) or []
+            names = {row.get(field) for row in chosen}
+            wanted = sum(row.get(field) in names for row in rows)
+            if len(names) > 1 or (names and len(chosen) != wanted):
+                what = (
+                    f"with {name} = {value!r} it gives {len(chosen)} rows of {len(names)} {stem}s; {wanted} rows have these names"
+                )
+                yield Disagreement("filter", tool.name, what, [whole, call])
                 break
 
 

@@ -41,6 +41,11 @@ class Pool:
     def named(self, name: str) -> list[Any]:
         return list(self._seen.get(name.lower(), {}).values())
 
+    def ending(self, word: str) -> list[Any]:
+        """Numbers whose name ends in a word: for `amount_cents` those of `due_cents` and `total_cents`."""
+        found = [value for name, values in self._seen.items() if name.rpartition("_")[2] == word for value in values.values()]
+        return [value for value in found if isinstance(value, (int, float)) and not isinstance(value, bool)]
+
     def fitting(self, name: str) -> list[Any]:
         """Values for an argument of this name, or of a name that ends like it: `new_owner_user_id` takes what `user_id` has."""
         words = name.lower().split("_")
@@ -91,6 +96,8 @@ class Maker:
     def __init__(self, seeded: canonical.Start, live: Pool, world_time: int, seed: int) -> None:
         self.random = random.Random(f"explore {seed}")
         self.live = live
+        self.recent = Pool()
+        """What this run's own writes have answered; the next calls are likely to go on with it."""
         self._rows = Pool()
         """What the database held at the start; for ids that no tool has shown yet."""
         self._now = datetime.fromtimestamp(world_time, UTC)
@@ -139,8 +146,14 @@ class Maker:
             return self._number(schema, name, kind)
         return self._text(schema, name)
 
+    def known(self, name: str) -> list[Any]:
+        """All values that may stand for a name: seen in results, then stored."""
+        return list(dict.fromkeys([*self.live.fitting(name), *self._rows.fitting(name)]))
+
     def _known(self, name: str) -> list[Any]:
         """Mostly what results have shown; sometimes, and where they have shown nothing, what the start held."""
+        if (recent := self.recent.fitting(name)) and self.random.random() < 0.6:
+            return recent
         live, stored = self.live.fitting(name), self._rows.fitting(name)
         if not stored and name.lower().endswith("_id") and (table := named_table(name.lower()[:-3], self._by_name)):
             key = self._tables.tables[table].surrogate
@@ -152,6 +165,9 @@ class Maker:
         low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum", schema.get("exclusiveMaximum"))
         known = [v for v in self._known(name) if isinstance(v, (int, float)) and not isinstance(v, bool)]
         is_id = name.lower().endswith("id") or name.lower().endswith("ids")
+        alike = [] if is_id else self.recent.ending(name.lower().rpartition("_")[2])
+        if alike and self.random.random() < 0.5:
+            known = alike
         if is_id and self.random.random() < 0.04:
             return _MISSING_ID
         if known and self.random.random() < (0.95 if is_id else 0.5):

@@ -371,6 +371,8 @@ class ExploreRequest(Wire):
     """Budget."""
     invariants: dict[str, str] = {}
     """By a sentence, a SELECT of the rows that break it."""
+    scripts: list[list[ToolCall]] = []
+    """Calls that are known to go well, such as solutions: some runs begin with a part of one, and go on at random from there."""
     seed: int = 0
     call_limit: float = 10.0
 

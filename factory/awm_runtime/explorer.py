@@ -12,6 +12,7 @@ from awm_runtime.arguments import Maker, Pool, resource_of
 from awm_runtime.binding import Slot, SlotBroken
 from awm_runtime.contract import ExploreReply, ExploreRequest, Tool, ToolCall, ToolResult, ToolUse, Violation, WriteSample
 from awm_runtime.environment import Environment
+from awm_runtime.references import filled_in
 
 DEPTH: Final = 8
 """Calls of one run."""
@@ -27,6 +28,12 @@ _ASKS_ONLY: Final = re.compile(
 _AMOUNTS: Final = re.compile(
     r"balance|stock|quantity|qty|amount|total|price|available|remaining|cents|seats|capacity|copies|points|count"
 )
+_SCRIPTED: Final = 0.4
+"""Share of runs that begin with a part of a script."""
+_VARIED: Final = 0.6
+"""Share of scripts whose last call has an argument of chance's."""
+_SWEPT: Final = 40
+"""Rows on which a reading tool is tried."""
 _AGREE: Final = 0.15
 """Share of runs at whose end lists and gets are compared."""
 
@@ -60,7 +67,7 @@ class Explorer:
         self.env, self.request = env, request
         self.tools = [served.tool for served in env.derived.tools]
         self.by_name = {tool.name: tool for tool in self.tools}
-        self.readers = Readers(self.tools)
+        self.readers = Readers(self.tools, lambda name: self.pool.named(name))
         self.start = canonical.Start(env.seed, clock.parse_world_time(request.source.world_time))
         self.pool = Pool()
         self.known: Pool | None = None
@@ -85,6 +92,7 @@ class Explorer:
         if index == 0:
             faults += [(_Fault("invariant", "", f"it does not hold that {s}: {why}"), []) for s, why in self.broken.items()]
             faults += [(fault, []) for fault in await self._agreement(None)]
+            faults += await self._sweep(maker)
         calls = 0
         while calls < min(PIECE, self.request.calls):
             sequence, found, samples = await self._run(maker, index)
@@ -113,6 +121,21 @@ class Explorer:
         if played.outcome.kind == "ok":
             self.pool.learn(played.outcome.result().content, resource_of(tool.path))
 
+    async def _sweep(self, maker: Maker) -> list[tuple[_Fault, list[ToolCall]]]:
+        """Every tool that reads one row, on every row that is known."""
+        faults: list[tuple[_Fault, list[ToolCall]]] = []
+        for tool in self.tools:
+            required: Any = tool.input_schema.get("required", [])
+            if tool.method != "GET" or len(required) != 1 or "{" + required[0] + "}" not in tool.path:
+                continue
+            for value in maker.known(required[0])[:_SWEPT]:
+                call = ToolCall(tool=tool.name, arguments={required[0]: value})
+                slot = self.env.new_slot()
+                _, _, found = await self.observe(slot, None, call, 1)
+                slot.close()
+                faults += [(fault, [call]) for fault in found]
+        return faults
+
     async def _run(
         self, maker: Maker, index: int
     ) -> tuple[list[ToolCall], list[tuple[_Fault, list[ToolCall]]], list[WriteSample]]:
@@ -120,9 +143,11 @@ class Explorer:
         sequence: list[ToolCall] = []
         faults: list[tuple[_Fault, list[ToolCall]]] = []
         writes: list[WriteSample] = []
-        for step in range(1, DEPTH + 1):
-            tool = self._choose(maker.random)
-            call = ToolCall(tool=tool.name, arguments=maker.arguments(tool.input_schema))
+        script, results = self._script(maker.random), list[ToolResult]()
+        maker.recent = Pool()
+        for step in range(1, len(script) + DEPTH + 1):
+            call = self._scripted(script, results, maker) or self._random(maker)
+            tool = self.by_name[call.tool]
             sequence.append(call)
             try:
                 content, result, found = await self.observe(slot, state, call, step)
@@ -130,10 +155,13 @@ class Explorer:
                 faults.append((_Fault("exception", tool.name, f"it leaves the database locked: {error}"), list(sequence)))
                 self._count(tool.name, "internal", changed=False)
                 return sequence, faults, writes
+            results.append(result)
             faults += [(fault, list(sequence)) for fault in found]
             self._count(tool.name, result.kind, changed=content is not None)
             if result.kind == "ok":
                 self.pool.learn(result.content, resource_of(tool.path))
+                if content is not None:
+                    maker.recent.learn(result.content, resource_of(tool.path))
                 use = self.uses[tool.name]
                 if tool.method != "GET" and not _ASKS_ONLY.search(tool.name.lower()) and content is None and not use.changed:
                     faults.append(
@@ -147,12 +175,38 @@ class Explorer:
             faults += [(fault, list(sequence)) for fault in await self._agreement(state, maker.random)]
         return sequence, faults, writes
 
+    def _script(self, chance: random.Random) -> list[ToolCall]:
+        """The beginning of a script, for some runs."""
+        if not self.request.scripts or chance.random() > _SCRIPTED:
+            return []
+        script = chance.choice(self.request.scripts)
+        return script[: chance.randint(1, len(script))] if script else []
+
+    def _scripted(self, script: list[ToolCall], results: list[ToolResult], maker: Maker) -> ToolCall | None:
+        """The script's next call; the last one with one argument of chance's. None behind its end, or where it can't go on."""
+        place = len(results)
+        if place >= len(script) or script[place].tool not in self.by_name:
+            return None
+        try:
+            arguments = filled_in(script[place].arguments, results)
+        except LookupError:
+            return None
+        if place == len(script) - 1 and arguments and maker.random.random() < _VARIED:
+            schema: Any = self.by_name[script[place].tool].input_schema
+            name = maker.random.choice(sorted(arguments))
+            arguments = {**arguments, name: maker.value(schema.get("properties", {}).get(name, {}), name)}
+        return ToolCall(tool=script[place].tool, arguments=arguments)
+
+    def _random(self, maker: Maker) -> ToolCall:
+        tool = self._choose(maker.random)
+        return ToolCall(tool=tool.name, arguments=maker.arguments(tool.input_schema))
+
     def _choose(self, chance: random.Random) -> Tool:
         """Tools that have worked least come most."""
         weights = []
         for tool in self.tools:
             use = self.uses.get(tool.name, ToolUse())
-            weights.append((3.0 if tool.method != "GET" else 1.0) / (1 + use.ok * 2 + use.calls))
+            weights.append((3.0 if tool.method != "GET" else 1.0) / (1 + use.ok * 2 + use.calls / 3))
         return chance.choices(self.tools, weights)[0]
 
     def _count(self, name: str, kind: str, *, changed: bool) -> None:
@@ -196,7 +250,7 @@ class Explorer:
             elif tool.method == "GET":
                 faults.append(_Fault("read_writes", call.tool, f"a reading tool changes {', '.join(tables)}"))
         if content is not None:
-            faults += self._broken(slot, call.tool, content)
+            faults += self._broken(slot, call.tool, before, content)
             if (fault := await self._beyond_reach(tool, call, state, step)) is not None:
                 faults.append(fault)
         return content, result, faults
@@ -216,14 +270,16 @@ class Explorer:
     def _changed_tables(self, content: bytes) -> list[str]:
         return self._differ(self.env.seed, content)
 
-    def _broken(self, slot: Slot, tool: str, content: bytes) -> list[_Fault]:
+    def _broken(self, slot: Slot, tool: str, before: bytes, content: bytes) -> list[_Fault]:
         faults = []
         dangling = slot.anchor.execute("PRAGMA foreign_key_check").fetchall()
         if len(dangling) > self.dangling:
             what = f"it leaves a row of {dangling[-1][0]} that refers to a row of {dangling[-1][2]} which does not exist"
             faults.append(_Fault("dangling", tool, what))
         for sentence, query in self.request.invariants.items():
-            if sentence not in self.broken and slot.anchor.execute(query).fetchone() is not None:
+            if sentence in self.broken or slot.anchor.execute(query).fetchone() is None:
+                continue
+            if dump.open_bytes(before).execute(query).fetchone() is None:
                 faults.append(_Fault("invariant", tool, f"afterwards it no longer holds that {sentence}"))
         rows = self._contents(content)
         for name, places in self.never_negative.items():

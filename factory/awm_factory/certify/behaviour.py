@@ -8,10 +8,13 @@ import json
 from awm_factory.bundle import Bundle
 from awm_factory.certify.evidence import Evidence, Options, could_not_run, severity
 from awm_factory.problems import Problem, Severity
-from awm_runtime.contract import CheckFailed, Violation
+from awm_runtime.contract import CheckFailed, ExploreReply, ToolUse, Violation
 
 NAME = "behaviour"
 VERSION = 1
+
+_TELLING = 3
+"""Calls that all went well and changed nothing, before that is a fault and no accident of the values drawn."""
 
 _FIXES = {
     "exception": "Handle the case: answer with an HTTPException of status 4xx that says what is wrong.",
@@ -37,7 +40,13 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
     if isinstance(seen, CheckFailed):
         return [could_not_run(NAME, "Exploring the app", seen).model_copy(update={"severity": severity(bundle.manifest.origin)})]
     strictness = severity(bundle.manifest.origin)
-    return [_problem(violation, "warning" if violation.kind == "negative" else strictness) for violation in seen.violations]
+    return [_problem(violation, "warning" if _may_be_meant(violation, seen) else strictness) for violation in seen.violations]
+
+
+def _may_be_meant(violation: Violation, seen: ExploreReply) -> bool:
+    """Negative amounts can be debts, and a tool that works may find its work done already: once is no proof of a fault."""
+    use = seen.uses.get(violation.tool, ToolUse())
+    return violation.kind == "negative" or (violation.kind == "no_effect" and (use.changed > 0 or use.ok < _TELLING))
 
 
 def _problem(violation: Violation, strictness: Severity) -> Problem:

@@ -115,7 +115,13 @@ class _Gathering:
 
     def _explore(self) -> ExploreReply | CheckFailed:
         invariants = self._bundle.manifest.invariants
-        request = ExploreRequest(source=self._source, calls=self._options.calls, invariants=invariants, seed=self._options.seed)
+        request = ExploreRequest(
+            source=self._source,
+            calls=self._options.calls,
+            invariants=invariants,
+            scripts=[solution.calls for solution in self._bundle.solutions.values()],
+            seed=self._options.seed,
+        )
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
 
     def _untouched(self) -> dict[tuple[int, VerifierMode], Verdict]:
