@@ -108,7 +108,8 @@ async def _synthesize(
     kept: dict[str, Draft] = {}
 
     def keep(made: "Made") -> None:
-        kept[made.row.env_id] = made.draft
+        if options["out_dir"] is not None:
+            kept[made.row.env_id] = made.draft
         if made.bundle is not None:
             _write(catalog, made, replaces={draft.env_id for draft in order.drafts})
 

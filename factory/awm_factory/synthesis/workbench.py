@@ -79,7 +79,9 @@ class Workbench:
         self.sandbox = sandbox
         self.settings = settings
         self.options = Options(
-            max_failed_statements=settings.data_error_ratio, solvable_runs=settings.solvable_runs, seed=settings.seed
+            max_failed_statements=max(settings.schema_error_ratio, settings.data_error_ratio),
+            solvable_runs=settings.solvable_runs,
+            seed=settings.seed,
         )
         self._loads = _Lately()
         self._apps = _Lately()

@@ -181,6 +181,14 @@ def test_data_that_no_tool_can_read_goes_back_to_the_data_though_the_code_stage_
     assert len(run.asked("code")) == 1
 
 
+def test_a_tolerated_share_of_failing_schema_statements_is_recorded_and_asks_for_nothing(sandbox: ProcessSandbox) -> None:
+    schema = changed(json.dumps(part("schema.json")), ("ON tools (category)", "ON tools (kind)"))
+    run = Run(sandbox, first_answer("schema", schema))
+    made = run.go(schema_error_ratio=0.2, plan=("tasks", "schema"))
+    assert made.row.stages["schema"].answers == 1
+    assert "1 of 5 statements fail, an error ratio of 0.20" in run.complaints("schema")
+
+
 def test_what_can_not_be_mended_is_kept_marked_and_its_task_is_not_shipped(sandbox: ProcessSandbox) -> None:
     def edit(request: ModelRequest, answer: str) -> str:
         idle = fenced_json({"calls": [{"tool": "list_members", "arguments": {}}], "final_answer": "Done."})

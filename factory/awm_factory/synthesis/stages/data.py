@@ -1,6 +1,6 @@
 """Stage *data*: the rows before any task begins, from which each task can start and none is done."""
 
-from awm_factory.certify import Evidence
+from awm_factory.certify import Evidence, Options
 from awm_factory.certify import data as gate
 from awm_factory.llm.answers import json_answer
 from awm_factory.llm.protocol import Message
@@ -29,7 +29,8 @@ class DataStage:
     def check(self, artifact: SampleData, draft: Draft) -> list[Problem]:
         trial = draft.with_(data=artifact)
         load = self._workbench.load(trial)
-        found = gate.check(trial.bundle(), Evidence(load), self._workbench.options)
+        options = Options(max_failed_statements=self._workbench.settings.data_error_ratio)
+        found = gate.check(trial.bundle(), Evidence(load), options)
         return found + rules.check(artifact, list(draft.tasks or ()), load, self._workbench.rows(trial))
 
     def apply(self, artifact: SampleData, draft: Draft) -> Draft:
