@@ -20,10 +20,13 @@ _SETUP: Final = 60.0
 Piece = Callable[[int], bytes]
 
 
-def each(count: int, prepare: Callable[[], Piece], limit: float, *, alone: bool = False) -> list[bytes | ChildFailed]:
+def each(
+    count: int, prepare: Callable[[], Piece], limit: float, *, alone: bool = False, deaths: int | None = None
+) -> list[bytes | ChildFailed]:
     """`prepare()`, run in the child, gives the function that does piece i; its bytes, or what became of it, in order.
 
-    `limit`: seconds a piece. `alone`: a fresh child for each. A child that dies before its first piece raises ChildFailed.
+    `limit`: seconds a piece. `alone`: a fresh child for each. `deaths`: after so many the rest is given up, and is as the last.
+    A child that dies before its first piece raises ChildFailed.
     """
     done: list[bytes | ChildFailed] = []
     while len(done) < count:
@@ -36,6 +39,8 @@ def each(count: int, prepare: Callable[[], Piece], limit: float, *, alone: bool 
                 raise fault
             if len(done) < end:
                 done.append(_named(fault, limit))
+        if deaths is not None and sum(isinstance(one, ChildFailed) for one in done) >= deaths:
+            done.extend([done[-1]] * (count - len(done)))
     return done
 
 

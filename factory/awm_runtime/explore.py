@@ -7,6 +7,7 @@ told by the shortest sequence of calls that was found to show it.
 import asyncio
 import base64
 import json
+import mmap
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -17,6 +18,9 @@ from awm_runtime.contract import ExploreReply, ExploreRequest, ToolCall, ToolUse
 from awm_runtime.explorer import DEPTH, PIECE, Explorer, Watched
 
 _VIOLATIONS: Final = 40
+_DEATHS: Final = 2
+"""Processes that may be lost before an exploration is given up."""
+_NOTES: Final = 1 << 16
 _TRIES: Final = 4
 """Successful calls without effect that make a writing tool suspect."""
 
@@ -24,29 +28,45 @@ _TRIES: Final = 4
 def explore(request: ExploreRequest, memory: int) -> ExploreReply:
     """Runs outside of all confinement; every call is made in a confined child."""
     seed = base64.b64decode(request.source.db)
+    notes = mmap.mmap(-1, _NOTES)
+
+    def note(sequence: list[ToolCall]) -> None:
+        """What is about to be called, where it outlives a process that does not come back from it."""
+        text = json.dumps([call.model_dump(mode="json") for call in sequence]).encode()
+        notes.seek(0)
+        notes.write(text.ljust(_NOTES)[:_NOTES])
 
     def prepare() -> batches.Piece:
         trials.confined(memory)
         env = Watched(request.source.app_code, seed, request.source.world_time)
-        explorer = Explorer(env, request)
+        explorer = Explorer(env, request, note)
         return lambda index: asyncio.run(explorer.piece(index)).model_dump_json().encode()
 
     pieces = max(1, -(-request.calls // PIECE))
     limit = request.call_limit * 3 + 0.25 * PIECE
-    done = batches.each(pieces, prepare, limit)
+    done = batches.each(pieces, prepare, limit, deaths=_DEATHS)
     parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done]
-    joined = _joined(parts, {})
+    joined = _joined(parts, {}, _noted(notes[:]))
     repeats, identical = _repeated(request, seed, joined, memory)
     return joined.model_copy(update={"repeats": repeats, "reset_identical": identical})
 
 
-def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse]) -> ExploreReply:
+def _noted(text: bytes) -> list[ToolCall]:
+    try:
+        return [ToolCall.model_validate(call) for call in json.loads(text.rstrip(b"\0 ") or b"[]")]
+    except ValueError:
+        return []
+
+
+def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse], last: list[ToolCall]) -> ExploreReply:
+    """`last`: the calls under way when a process ended, if one did."""
     violations: dict[tuple[str, str, str], Violation] = {}
     writes: list[WriteSample] = []
     for part in parts:
         if isinstance(part, ChildFailed):
-            what = f"exploring it ended its process ({part.reason}): {part}"
-            violations.setdefault(("hangs", "", part.reason), Violation(kind="hangs", tool="", what=what, calls=[]))
+            tool = last[-1].tool if last else ""
+            what = f"a call did not come back ({part.reason}), or ended its process"
+            violations.setdefault(("hangs", tool, part.reason), Violation(kind="hangs", tool=tool, what=what, calls=last))
             continue
         for violation in part.violations:
             key = violation.kind, violation.tool, re.sub(r"\d+|'[^']*'", "", violation.what)

@@ -2,7 +2,9 @@
 
 import random
 import re
+import signal
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,8 +65,9 @@ class _Fault:
 
 
 class Explorer:
-    def __init__(self, env: Watched, request: ExploreRequest) -> None:
-        self.env, self.request = env, request
+    def __init__(self, env: Watched, request: ExploreRequest, note: Callable[[list[ToolCall]], None]) -> None:
+        """`note` is told each sequence before its last call is made."""
+        self.env, self.request, self.note = env, request, note
         self.tools = [served.tool for served in env.derived.tools]
         self.by_name = {tool.name: tool for tool in self.tools}
         self.readers = Readers(self.tools, lambda name: self.pool.named(name))
@@ -149,6 +152,7 @@ class Explorer:
             call = self._scripted(script, results, maker) or self._random(maker)
             tool = self.by_name[call.tool]
             sequence.append(call)
+            self.note(sequence)
             try:
                 content, result, found = await self.observe(slot, state, call, step)
             except SlotBroken as error:
@@ -225,6 +229,7 @@ class Explorer:
         """One call and the rules it breaks; the content where it changed something. Raises SlotBroken."""
         tool = self.by_name[call.tool]
         self.env.take_left()
+        signal.setitimer(signal.ITIMER_REAL, self.request.call_limit)
         played = await self.env.play(slot, state, call.tool, call.arguments, self.request.seed, step)
         result, before = played.outcome.result(), state or self.env.seed
         content = played.content if played.content is not None and played.content != before else None
@@ -239,6 +244,7 @@ class Explorer:
                     f"an exception gets out, which only the runtime makes an answer of: {_message(result)}",
                 )
             )
+        signal.setitimer(signal.ITIMER_REAL, 6 * self.request.call_limit)
         left = self.env.take_left()
         if left is not None and (tables := self._differ(before, left)):
             what = f"it fails ({result.kind}: {_message(result)}) and leaves changes behind in {', '.join(tables)}"
