@@ -83,7 +83,10 @@ def _variant(entry: dict[str, Any]) -> Variant:
 
 
 def _calls(entry: dict[str, Any]) -> Iterator[ToolCall]:
-    for call in next(entry[name] for name in _NAMES if isinstance(entry.get(name), list)):
+    listed = [entry[name] for name in _NAMES if isinstance(entry.get(name), list)]
+    if not listed:
+        raise ValueError(f"an entry has none of {', '.join(_NAMES)}")
+    for call in listed[0]:
         if "tool" in call or "name" in call:
             yield ToolCall(tool=call.get("tool") or call["name"], arguments=_references(call.get("arguments") or {}))
 
