@@ -180,9 +180,17 @@ class Explorer:
         return sequence, faults, writes
 
     def _script(self, chance: random.Random) -> list[ToolCall]:
-        """The beginning of a script, for some runs."""
+        """The beginning of a script, for some runs; rather one that ends with a tool which has not worked yet."""
         if not self.request.scripts or chance.random() > _SCRIPTED:
             return []
+        unseen = [
+            script[: place + 1]
+            for script in self.request.scripts
+            for place, call in enumerate(script)
+            if (tool := self.by_name.get(call.tool)) and tool.method != "GET" and not self.uses.get(call.tool, ToolUse()).ok
+        ]
+        if unseen and chance.random() < _VARIED:
+            return chance.choice(unseen)
         script = chance.choice(self.request.scripts)
         return script[: chance.randint(1, len(script))] if script else []
 
@@ -198,7 +206,10 @@ class Explorer:
         if place == len(script) - 1 and arguments and maker.random.random() < _VARIED:
             schema: Any = self.by_name[script[place].tool].input_schema
             name = maker.random.choice(sorted(arguments))
-            arguments = {**arguments, name: maker.value(schema.get("properties", {}).get(name, {}), name)}
+            value, other = arguments[name], maker.value(schema.get("properties", {}).get(name, {}), name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                other = maker.random.choice([value + 1, value - 1, value * 2, other])  # the edges of what is allowed
+            arguments = {**arguments, name: other}
         return ToolCall(tool=script[place].tool, arguments=arguments)
 
     def _random(self, maker: Maker) -> ToolCall:
