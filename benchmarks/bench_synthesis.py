@@ -148,13 +148,13 @@ def bound(waited: dict[str, dict[tuple[str, str], float]]) -> float:
 async def scheduling(sandbox: Remembering) -> None:
     chosen, count = settings(SMALL), 100
     await run(Clones(SMALL), sandbox, chosen, drafts(SMALL, 1))
-    model = Clones(SMALL, median=4.0)
+    model = Clones(SMALL, median=6.0)
     started = time.monotonic()
     report, _ = await run(model, sandbox, chosen, drafts(SMALL, count))
     ours = time.monotonic() - started
     assert all(row.outcome == "made" for row in report.rows)
     least = bound(model.waited)
-    model, taken = Clones(SMALL, median=4.0), drafts(SMALL, count)
+    model, taken = Clones(SMALL, median=6.0), drafts(SMALL, count)
     started = time.monotonic()
     for stage in STAGES[1:]:
         _, made = await run(model, sandbox, chosen, taken, [stage])
