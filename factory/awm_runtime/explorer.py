@@ -3,7 +3,6 @@
 import random
 import re
 import signal
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +14,7 @@ from awm_runtime.binding import Slot, SlotBroken
 from awm_runtime.contract import ExploreReply, ExploreRequest, Tool, ToolCall, ToolResult, ToolUse, Violation, WriteSample
 from awm_runtime.environment import Environment
 from awm_runtime.references import filled_in
+from awm_runtime.upkeep import Upkeep
 
 DEPTH: Final = 8
 """Calls of one run."""
@@ -27,9 +27,6 @@ _ASKS_ONLY: Final = re.compile(
     r"simulate|verify|suggest|login|track|download|generate)(?:_|$)"
 )
 """Verbs of tools that may well say yes and change nothing."""
-_AMOUNTS: Final = re.compile(
-    r"balance|stock|quantity|qty|amount|total|price|available|remaining|cents|seats|capacity|copies|points|count"
-)
 _SCRIPTED: Final = 0.4
 """Share of runs that begin with a part of a script."""
 _VARIED: Final = 0.6
@@ -77,9 +74,7 @@ class Explorer:
         """What every list shows at the start."""
         self.uses: dict[str, ToolUse] = {}
         self._read: tuple[bytes, canonical.Contents] = env.seed, self.start.rows
-        self.dangling = len(self.start.connection.execute("PRAGMA foreign_key_check").fetchall())
-        self.never_negative = self._never_negative()
-        self.broken = self._broken_at_start()
+        self.upkeep = Upkeep(self.start, request.invariants)
         self.alone = env.holds_connection
 
     async def piece(self, index: int) -> ExploreReply:
@@ -93,7 +88,9 @@ class Explorer:
         faults: list[tuple[_Fault, list[ToolCall]]] = []
         writes: list[WriteSample] = []
         if index == 0:
-            faults += [(_Fault("invariant", "", f"it does not hold that {s}: {why}"), []) for s, why in self.broken.items()]
+            faults += [
+                (_Fault("invariant", "", f"it does not hold that {s}: {why}"), []) for s, why in self.upkeep.broken.items()
+            ]
             faults += [(fault, []) for fault in await self._agreement(None)]
             faults += await self._sweep(maker)
         calls = 0
@@ -267,7 +264,8 @@ class Explorer:
             elif tool.method == "GET":
                 faults.append(_Fault("read_writes", call.tool, f"a reading tool changes {', '.join(tables)}"))
         if content is not None:
-            faults += self._broken(slot, call.tool, before, content)
+            rows = self._contents(content)
+            faults += [_Fault(kind, call.tool, what) for kind, what in self.upkeep.broken_by(slot.anchor, before, rows)]
             if (fault := await self._beyond_reach(tool, call, state, step)) is not None:
                 faults.append(fault)
         return content, result, faults
@@ -286,53 +284,6 @@ class Explorer:
 
     def _changed_tables(self, content: bytes) -> list[str]:
         return self._differ(self.env.seed, content)
-
-    def _broken(self, slot: Slot, tool: str, before: bytes, content: bytes) -> list[_Fault]:
-        faults = []
-        dangling = slot.anchor.execute("PRAGMA foreign_key_check").fetchall()
-        if len(dangling) > self.dangling:
-            what = f"it leaves a row of {dangling[-1][0]} that refers to a row of {dangling[-1][2]} which does not exist"
-            faults.append(_Fault("dangling", tool, what))
-        for sentence, query in self.request.invariants.items():
-            if sentence in self.broken or slot.anchor.execute(query).fetchone() is None:
-                continue
-            if dump.open_bytes(before).execute(query).fetchone() is None:
-                faults.append(_Fault("invariant", tool, f"afterwards it no longer holds that {sentence}"))
-        rows = self._contents(content)
-        for name, places in self.never_negative.items():
-            for row in rows.get(name, {}).values():
-                for place in places:
-                    value = row[place]
-                    if isinstance(value, (int, float)) and value < 0:
-                        column = self.start.tables[name].columns[place]
-                        faults.append(
-                            _Fault("negative", tool, f"it makes {name}.{column} negative, which no row is at the start")
-                        )
-                        return faults
-        return faults
-
-    def _broken_at_start(self) -> dict[str, str]:
-        """Invariants that the seed does not keep, or that can't be asked, with what is wrong."""
-        found = {}
-        for sentence, query in self.request.invariants.items():
-            try:
-                row = self.start.connection.execute(query).fetchone()
-            except sqlite3.Error as error:
-                found[sentence] = f"it can't be asked: {error}"
-                continue
-            if row is not None:
-                found[sentence] = f"a row breaks it at the start: {list(row)[:4]}"
-        return found
-
-    def _never_negative(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for name, rows in self.start.rows.items():
-            table = self.start.tables[name]
-            for place, column in enumerate(table.columns):
-                values = [row[place] for row in rows.values() if isinstance(row[place], (int, float))]
-                if values and min(values) >= 0 and _AMOUNTS.search(column.lower()) and place != table.surrogate:
-                    found.setdefault(name, []).append(place)
-        return found
 
     async def _beyond_reach(self, tool: Tool, call: ToolCall, state: bytes | None, step: int) -> _Fault | None:
         """A row that may be changed, though its own reading tool refuses to show it."""

@@ -31,7 +31,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
             for one in weighed.alternatives
             if not one.complete
         ]
-        if len(weighed.searched) > 1 and not any(one.complete for one in weighed.searched):
+        if weighed.searched and not any(one.complete for one in weighed.searched):
             words = answers.leaves_open(path.task.instruction)
             first, count = weighed.searched[0].attempt.what, len(weighed.searched)
             problems.append(

@@ -105,27 +105,59 @@ def _each(path: Path, around: Surroundings) -> Iterator[Attempt]:
         yield mutant("no work", "the right answer, and nothing done", ())
 
 
-def other_choices(path: Path, around: Surroundings) -> Iterator[tuple[str, tuple[ToolCall, ...]]]:
-    """The solution with other rows in place of those that the instruction does not name; lists of rows are moved as a whole."""
-    core, stored = path.core, around.stored
-    for index, call in enumerate(core):
-        for name, value in call.arguments.items():
-            ids = [item for item in value if isinstance(item, (int, str))] if isinstance(value, list) and _ID.search(name) else []
-            if ids and not any(references(item) for item in ids):
-                rows = stored.siblings(name, ids[0])
-                if any(stored.is_named(name, item, path.task.instruction) for item in ids):
-                    continue
-                for start in range(min(_WINDOWS, max(0, len(rows) - len(ids)))):
-                    other = [item for item in rows[start : start + len(ids)] if not isinstance(item, bytes)]
-                    yield f"{call.tool}: {name} is {other} instead of {value}", replaced(core, index, [name], list(other))
-        for leaf in leaves(call.arguments):
-            if not _ID.search(leaf.name) or references(leaf.value) or any(isinstance(step, int) for step in leaf.where):
-                continue
-            if not stored.is_named(leaf.name, leaf.value, path.task.instruction):
-                for sibling in stored.siblings(leaf.name, leaf.value)[:_WINDOWS]:
-                    if not isinstance(sibling, bytes):
-                        what = f"{call.tool}: {leaf.name} is {sibling!r} instead of {leaf.value!r}"
-                        yield what, replaced(core, index, leaf.where, sibling)
+Choice = tuple[str, tuple[ToolCall, ...], str | None]
+"""What differs, the calls, and the answer that goes with them."""
+
+
+def other_choices(path: Path, around: Surroundings) -> Iterator[Choice]:
+    """The solution with other rows in place of those that the instruction does not name; each argument in its turn."""
+    queues: list[Iterator[Choice]] = []
+    for index, call in enumerate(path.core):
+        queues += [_moved_lists(index, name, listed, path, around.stored) for name, listed in _lists_of_rows(call).items()]
+        queues += [_other_rows(index, leaf, path, around.stored) for leaf in leaves(call.arguments) if _ID.search(leaf.name)]
+    while queues:
+        for queue in list(queues):
+            choice = next(queue, None)
+            if choice is None:
+                queues.remove(queue)
+            else:
+                yield choice
+
+
+def _moved_lists(index: int, name: str, listed: list[Leaf], path: Path, stored: Stored) -> Iterator[Choice]:
+    """A list of rows, moved along its table as a whole."""
+    values = [leaf.value for leaf in listed]
+    if any(references(value) or stored.is_named(name, value, path.task.instruction) for value in values):
+        return
+    rows = stored.siblings(name, values[0])
+    for start in range(min(_WINDOWS, max(0, len(rows) - len(values)))):
+        others = [row for row in rows[start : start + len(values)] if not isinstance(row, bytes)]
+        calls, answer = path.core, path.solution.final_answer
+        for leaf, other in zip(listed, others, strict=False):
+            calls = replaced(calls, index, leaf.where, other)
+            answer = stored.retold(name, leaf.value, other, answer) if answer else answer
+        yield f"{path.core[index].tool}: {name} is {others} instead of {values}", calls, answer
+
+
+def _other_rows(index: int, leaf: Leaf, path: Path, stored: Stored) -> Iterator[Choice]:
+    in_list = any(isinstance(step, int) for step in leaf.where)
+    if in_list or references(leaf.value) or stored.is_named(leaf.name, leaf.value, path.task.instruction):
+        return
+    answer = path.solution.final_answer
+    for other in stored.siblings(leaf.name, leaf.value)[:_WINDOWS]:
+        if not isinstance(other, bytes):
+            what = f"{path.core[index].tool}: {leaf.name} is {other!r} instead of {leaf.value!r}"
+            told = stored.retold(leaf.name, leaf.value, other, answer) if answer else answer
+            yield what, replaced(path.core, index, leaf.where, other), told
+
+
+def _lists_of_rows(call: ToolCall) -> dict[str, list[Leaf]]:
+    """Ids that stand in one list, be it of ids or of objects, by their name."""
+    found: dict[str, list[Leaf]] = {}
+    for leaf in leaves(call.arguments):
+        if _ID.search(leaf.name) and any(isinstance(step, int) for step in leaf.where):
+            found.setdefault(leaf.name, []).append(leaf)
+    return found
 
 
 def _other_values(leaf: Leaf, tool: Tool | None, stored: Stored, path: Path) -> Iterator[tuple[str, Any]]:

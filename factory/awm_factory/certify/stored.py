@@ -45,6 +45,20 @@ class Stored:
         table = self.table_of(argument)
         return table is not None and any(word in text for word in self._words(table, value))
 
+    def retold(self, argument: str, old: Value, new: Value, answer: str) -> str:
+        """An answer that names one row, naming the other instead: text for text, column by column."""
+        table = self.table_of(argument)
+        if table is None or table not in self.keys:
+            return answer
+        keys = self.columns[table][self.keys[table]]
+        if old not in keys or new not in keys:
+            return answer
+        for values in self.columns[table].values():
+            one, other = values[keys.index(old)], values[keys.index(new)]
+            if isinstance(one, str) and isinstance(other, str) and len(one) >= _TELLING:
+                answer = answer.replace(one, other)
+        return answer
+
     def _words(self, table: str, key: Value) -> list[str]:
         if table not in self.keys or key not in (keys := self.columns[table][self.keys[table]]):
             return []

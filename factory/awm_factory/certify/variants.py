@@ -42,10 +42,10 @@ def equivalents(path: Path, around: Surroundings) -> Iterator[Attempt]:
 
 def alternatives(path: Path, around: Surroundings) -> Iterator[Attempt]:
     """What the author names; and, where the instruction leaves a choice open, other rows in place of those it does not name."""
-    task_id, answer = path.task.task_id, path.solution.final_answer
+    task_id = path.task.task_id
     for variant in path.solution.alternatives:
         yield Attempt(task_id, "alternative", "by its author", variant.why, tuple(variant.calls), variant.final_answer)
     if answers.leaves_open(path.task.instruction) is None:
         return
-    for what, calls in islice(other_choices(path, around), _SEARCHED):
-        yield Attempt(task_id, "alternative", "another choice", what, calls, answer)
+    for what, calls, told in islice(other_choices(path, around), _SEARCHED):
+        yield Attempt(task_id, "alternative", "another choice", what, calls, told)
