@@ -85,6 +85,8 @@ def _each(path: Path, around: Surroundings) -> Iterator[Attempt]:
                 yield mutant(kind, shown, replaced(core, index, leaf.where, value), choice=free)
         twice = [*range(index + 1), index, *range(index + 1, len(core))]
         yield mutant("done twice", f"{label} is done twice", picked(core, twice))
+        if (second := _in_other_words(call, tool)) is not None:
+            yield mutant("done twice", f"{label} is done once more under other names", [*core, second])
         yield from (mutant("done and undone", what, [*core, undo]) for what, undo in _undone(index, path, around))
         others = _same_on_siblings(index, core, tool, around.stored)
         if others:
@@ -190,6 +192,16 @@ def _other_texts(value: str, siblings: Sequence[Any], path: Path) -> Iterator[tu
         yield "sibling row", siblings[0]
     elif len(value) >= 3 and value in path.task.instruction:
         yield "other text", _altered(value)
+
+
+def _in_other_words(call: ToolCall, tool: Tool | None) -> ToolCall | None:
+    """The call with every text of its own altered, so that no rule against doing it twice stands in the way."""
+    changed = call
+    for leaf in leaves(call.arguments):
+        free = isinstance(leaf.value, str) and len(leaf.value) >= 3 and not references(leaf.value) and not _ID.search(leaf.name)
+        if free and not _enum(property_of(tool, leaf.where)) and _a_day_later(leaf.value) is None:
+            (changed,) = replaced([changed], 0, leaf.where, _altered(leaf.value))
+    return changed if changed != call and not references(changed.arguments) else None
 
 
 def _altered(text: str) -> str:
