@@ -97,7 +97,7 @@ def part_of(fault: Fault, bundle: Bundle) -> tuple[Bundle, Options]:
     """What a fault can bear on: of a verifier, its own task; of an app or its data, all but the trials of verifiers."""
     if not fault.part.startswith("verifiers/"):
         judged = {key: code for key, code in bundle.verifiers.items() if key[1] == "code"}
-        return bundle.with_(verifiers=judged), Options(mutants=0, calls=400, solvable_runs=2)
+        return bundle.with_(verifiers=judged), Options(mutants=0, solvable_runs=2)
     task_id = int(fault.part.split("/")[1].split(".")[0])
     return bundle.with_(tasks=[task for task in bundle.tasks if task.task_id == task_id]), Options(calls=120, solvable_runs=2)
 
