@@ -19,6 +19,14 @@ from bee_yard import working
 ENVS = ("bee_yard_a", "bee_yard_b")
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """A runner in the background ignores SIGINT, and what it starts would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, engine: Engine) -> Iterator[Path]:
     for env_id in ENVS:
