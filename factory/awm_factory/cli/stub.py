@@ -12,7 +12,7 @@ folder = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.command("stub-llm", short_help="Serve recorded answers as an OpenAI-compatible API.")
 @click.option("--recordings", type=folder, help="Folder of recordings to answer from.")
 @click.option("--answers", type=folder, help="Folder of hand-written answers, one folder an environment.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9700, show_default=True, help="Port on loopback.")
+@click.option("--port", type=click.IntRange(1, 65535), default=9700, show_default=True, help="Port on loopback.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of faults and latencies.")
 @click.option(
     "--faults", default="", metavar="NAME=SHARE,…", help="Share of requests that each fault hits: rate_limit=0.1,bad_sql=0.2."
