@@ -62,6 +62,15 @@ def test_what_is_made_is_kept_in_a_form_that_any_engine_loads(programs: Path, co
     assert [path.name for path in (config.cache / "os").iterdir()] == [os_debian.archive(config, "linux/arm64", digest).name]
 
 
+def test_without_a_mirror_of_this_machine_mmdebstrap_takes_its_own(programs: Path, config: Config, tmp_path: Path) -> None:
+    program(programs, "apt-get", "exit 0")
+    script = f'printf "%s\\n" "$@" > {tmp_path}/asked; for last; do :; done; printf layer > "$last"'
+    program(programs, "mmdebstrap", script)
+    os_debian.make(ENGINE, config, os_debian.recipe(config), None, lambda _: None)
+    *_, suite, target = (tmp_path / "asked").read_text().splitlines()
+    assert (suite, target.endswith("/layer.tar")) == ("trixie", True)
+
+
 def read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = archive.extractfile(member)
     assert isinstance(file, io.BufferedReader)

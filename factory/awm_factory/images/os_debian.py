@@ -139,7 +139,6 @@ def load(engine: Engine, config: Config, digest: str, local: str) -> None:
 
 
 def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
-    main, security = (chosen or found for chosen, found in zip(how.mirrors, _mirrors(), strict=True))
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in how.excluded]
     options += [f"--dpkgopt=path-include={pattern}" for pattern in how.kept]
     options += [f"--aptopt={option}" for option in how.apt]
@@ -150,22 +149,29 @@ def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
         f"--include={','.join(how.include)}",
         *options,
         *(how.suite, str(target)),
-        f"deb {main} {how.suite} main",
-        f"deb {main} {how.suite}-updates main",
-        f"deb {security} {how.suite}-security main",
+        *_sources(how),
     ]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
         raise BuildError(
-            f"mmdebstrap could not make Debian {how.suite} for {platform}:\n{tail}\nCheck that {main} can be reached, or name a "
-            "mirror with AWM_DEBIAN_MIRROR; another platform than the machine's own needs qemu-user-static as well."
+            f"mmdebstrap could not make Debian {how.suite} for {platform}:\n{tail}\nCheck that the mirror can be reached, or "
+            "name another with AWM_DEBIAN_MIRROR; another platform than the machine's own needs qemu-user-static as well."
         )
 
 
-def _mirrors() -> tuple[str, str]:
-    """Mirrors of Debian and of its security updates that this machine's apt uses, else Debian's own."""
-    found = {"Debian": "http://deb.debian.org/debian", "Debian-Security": "http://deb.debian.org/debian-security"}
+def _sources(how: Recipe) -> list[str]:
+    """apt's lines for the mirrors chosen or found; none where there are none, for mmdebstrap knows Debian's own."""
+    main, security = (chosen or found for chosen, found in zip(how.mirrors, _mirrors(), strict=True))
+    if main is None:
+        return []
+    lines = [f"deb {main} {how.suite} main", f"deb {main} {how.suite}-updates main"]
+    return lines if security is None else [*lines, f"deb {security} {how.suite}-security main"]
+
+
+def _mirrors() -> tuple[str | None, str | None]:
+    """Mirrors of Debian and of its security updates that this machine's apt uses, if it uses any."""
+    found: dict[str, str | None] = {"Debian": None, "Debian-Security": None}
     command = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
     listed = subprocess.run(command, capture_output=True, text=True) if daemon.program("apt-get") else None
     for line in reversed(listed.stdout.splitlines() if listed else []):
