@@ -20,6 +20,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(daemon, "_PATH", f"{folder}:{daemon._PATH}")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(daemon, "_LOG", tmp_path / "dockerd.log")
+    monkeypatch.setattr(daemon, "_PID_FILES", {"dockerd": tmp_path / "docker.pid"})
     monkeypatch.setattr(daemon, "_SYSTEMD", tmp_path / "absent")
     return folder
 
@@ -40,6 +41,19 @@ def test_a_started_engine_is_waited_for_and_outlives_its_starter(programs: Path,
     os.kill(int(pid), signal.SIGTERM)
     assert session != str(os.getsid(0))
     assert said == [f"no Docker engine answers: starting dockerd, its log is {tmp_path / 'dockerd.log'}"]
+
+
+def test_the_pid_file_of_a_killed_engine_does_not_keep_the_next_from_starting(programs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "docker.pid"
+    program(
+        programs, "dockerd", f"test ! -e {file} || exit 1; touch {tmp_path}/ready; exec sleep 60 & echo $! > {tmp_path}/pid; wait"
+    )
+    file.write_text(str(os.getpid()))  # a number that came to another process
+
+    assert daemon.start(lambda: "up" if (tmp_path / "ready").exists() else None, lambda _: None)
+
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    assert not file.exists()
 
 
 def test_an_engine_that_ends_at_once_is_an_error_with_its_last_words(programs: Path) -> None:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 START_TIMEOUT: Final = 90
 """Seconds until a started engine must answer; a cold one with an empty store takes about 2."""
 
+_PID_FILES: Final = {"dockerd": Path("/var/run/docker.pid"), "containerd": Path("/var/run/docker/containerd/containerd.pid")}
 _LOG: Final = Path("/var/log/awm-factory-dockerd.log")
 _LOCK: Final = Path("/run/awm-factory-engine.lock")
 _SYSTEMD: Final = Path("/run/systemd/system")
@@ -80,6 +81,7 @@ def start(probe: Callable[[], T | None], say: Callable[[str], None]) -> T:
             raise EngineError(f"`systemctl start docker` failed: {done.stderr.strip()}; see `journalctl -u docker`")
         return _wait(probe, lambda: None, "see `journalctl -u docker`")
     say(f"no Docker engine answers: starting dockerd, its log is {_LOG}")
+    _forget_the_dead()
     with _LOG.open("w") as log:
         process = subprocess.Popen(
             ["env", f"PATH={_PATH}", "dockerd"],
@@ -90,6 +92,18 @@ def start(probe: Callable[[], T | None], say: Callable[[str], None]) -> T:
             cwd="/",
         )
     return _wait(probe, process.poll, f"the last lines of {_LOG}:", _LOG)
+
+
+def _forget_the_dead() -> None:
+    """Remove pid files of a killed engine: the next one refuses to start, or waits, while any process has that number."""
+    for program_name, file in _PID_FILES.items():
+        try:
+            status = Path(f"/proc/{int(file.read_text())}/stat").read_text()
+        except (OSError, ValueError):
+            continue
+        name, _, rest = status.partition("(")[2].rpartition(")")
+        if name != program_name or rest.split()[0] in {"Z", "X"}:
+            file.unlink(missing_ok=True)
 
 
 def _wait(probe: Callable[[], T | None], ended: Callable[[], int | None], hint: str, log: Path | None = None) -> T:
