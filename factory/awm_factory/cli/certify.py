@@ -7,8 +7,8 @@ import click
 
 from awm_factory.cli import settings
 from awm_factory.cli.environments import envs_argument, force_option, run_directory, tolerance_option, world_time_option
-from awm_factory.cli.output import StderrProgress, jobs_option, json_option, print_json, table
-from awm_factory.errors import BatchFailed, UsageError
+from awm_factory.cli.output import StderrProgress, fail_unless_ok, jobs_option, json_option, print_json, table
+from awm_factory.errors import UsageError
 
 if TYPE_CHECKING:
     from awm_factory.catalog import Catalog
@@ -63,9 +63,7 @@ def certify(
         batch = check_envs(ids, catalog, sandbox, Knobs(jobs=config.jobs, certify=options, force=force), progress)
     found = [one for row in batch.rows if (one := _of(catalog, row.env_id)) is not None]
     _show("Certificates", found, report or config.cache / "certificates.html", as_json=as_json)
-    if not batch.ok:
-        failed = [row.env_id for row in batch.rows if not row.ok]
-        raise BatchFailed(f"{len(failed)} of {len(batch.rows)} environments failed: {', '.join(failed)}; correct what is listed")
+    fail_unless_ok(batch)
 
 
 def _of(catalog: "Catalog", env_id: str) -> "Audited | None":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from awm_factory.cli import settings
-from awm_factory.cli.output import StderrProgress, jobs_option, json_option, print_json, print_report, table
+from awm_factory.cli.output import StderrProgress, fail_unless_ok, jobs_option, json_option, print_json, print_report, table
 from awm_factory.cli.parameters import world_time as parsed_world_time
-from awm_factory.errors import BatchFailed, SmokeError
+from awm_factory.errors import SmokeError
 
 if TYPE_CHECKING:
     from awm_factory.build import BatchReport, Knobs
@@ -272,8 +272,4 @@ def _joined(imported: "BatchReport", built: "BatchReport") -> "BatchReport":
 
 def _finish(report: "BatchReport", *, as_json: bool) -> None:
     print_report(report, as_json=as_json)
-    if not report.ok:
-        failed = [row.env_id for row in report.rows if not row.ok]
-        raise BatchFailed(
-            f"{len(failed)} of {len(report.rows)} environments failed: {', '.join(failed)}; correct what is listed, then repeat"
-        )
+    fail_unless_ok(report)

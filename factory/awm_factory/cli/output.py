@@ -15,6 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from awm_factory.errors import BatchFailed
+
 if TYPE_CHECKING:
     from awm_factory.build import BatchReport, Row
 
@@ -46,6 +48,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequenc
     for index, cells in enumerate(rows):
         grid.add_row(*map(escape, cells), style=styles[index] if styles else None)
     stdout().print(grid)
+
+
+def fail_unless_ok(report: "BatchReport") -> None:
+    """The end of a command on a batch: exit code 1 where any environment failed, once the others are done and shown."""
+    failed = [row.env_id for row in report.rows if not row.ok]
+    if failed:
+        raise BatchFailed(
+            f"{len(failed)} of {len(report.rows)} environments failed: {', '.join(failed)}; correct what is listed, then repeat"
+        )
 
 
 def print_report(report: "BatchReport", *, as_json: bool) -> None:
