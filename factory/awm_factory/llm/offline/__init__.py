@@ -1,1 +1,1 @@
-"""The offline author: a Model that is no language model. It composes typed modules into a domain and writes what a model would."""
+"""The offline author: a Model that is no language model. It composes typed modules into a domain and writes the artifacts."""

@@ -12,13 +12,13 @@ Expressions are strings in a small subset of Python (`expr.py`). Texts may hold 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 Value = str | int | bool | date | datetime | None
-"""Of a cell: `money` is an int of cents, `choice` a str, `ref` the int id of a row, `date` and `datetime` (naive, UTC) themselves."""
+"""Of a cell: `money` is an int of cents, `choice` a str, `ref` the id of a row, `date` and `datetime` (naive, UTC) themselves."""
 
-Row = Mapping[str, Value]
-"""A row by column key, `id` among them."""
+Row = Mapping[str, Any]
+"""A row's Values by column key, `id` among them."""
 
 Kind = Literal["int", "text", "money", "date", "datetime", "bool", "choice", "ref"]
 OperationKind = Literal["list", "get", "create", "act", "delete", "report"]
@@ -75,7 +75,7 @@ class Entity:
     columns: tuple[Column, ...]
     """Without `id`, which every entity has."""
     label: tuple[str, ...]
-    """The columns by which a user speaks of a row; a `ref` among them stands for the label of its row. Together they single it out."""
+    """The columns by which a user speaks of a row and that single it out; a `ref` among them stands for the label of its row."""
     uniques: tuple[tuple[str, ...], ...] = ()
     checks: tuple[str, ...] = ()
     """Expressions over the row's own column keys that always hold: `ends_at > starts_at`."""
@@ -121,7 +121,7 @@ class Param:
     items: tuple["Param", ...] = ()
     """What each object of a `list` holds."""
     filter: str = ""
-    """Of a list operation: the condition it adds where it is given, `price_cents__ge`; several columns, `full_name|email__contains`."""
+    """Of a list operation: the condition it adds where given, `price_cents__ge`; on any of several, `full_name|email__contains`."""
     name: str = ""
     """On the wire; filled by Domain."""
 
