@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from awm_factory.cli.certify import audit, certify
+from awm_factory.cli.diversity import diversity
 from awm_factory.cli.environments import build, check, export, import_, list_, render, smoke
 from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
@@ -58,6 +59,7 @@ for command in (
     stub_llm,
     verify,
     agreement_,
+    diversity,
 ):
     cli.add_command(command)
 
