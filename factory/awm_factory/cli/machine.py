@@ -7,22 +7,41 @@ import click
 
 from awm_factory.cli import settings
 from awm_factory.cli.output import StderrProgress, json_option, print_json, table
+from awm_factory.errors import EngineError
 
 
 @click.command(short_help="Find or start a Docker engine.")
 @json_option
 @click.pass_obj
 def engine(workspace: Path | None, as_json: bool) -> None:
-    """Find the Docker engine that answers; where none does, and we are root on Debian or Ubuntu, install and start one."""
+    """Find the Docker engine that answers; where none does, and we are root on Debian or Ubuntu, install and start one.
+
+    Docker Compose, which only fleets need, is installed likewise; where that can't be done, it is only said.
+    """
+    from awm_factory.images import compose_plugin
     from awm_factory.images.engine import ensure_engine
 
+    config = settings.load(workspace)
     with StderrProgress() as progress:
-        found = ensure_engine(settings.load(workspace), progress.say)
-    facts = {"host": found.host, "version": found.version, "native": found.native, "platform": found.platform}
+        found = ensure_engine(config, progress.say)
+        try:
+            compose = compose_plugin.ensure_compose(config, progress.say)
+        except EngineError as error:
+            progress.say(f"fleets can't be started yet: {error}")
+            compose = None
+    facts = {
+        "host": found.host,
+        "version": found.version,
+        "native": found.native,
+        "platform": found.platform,
+        "compose": compose,
+    }
     if as_json:
         print_json(facts)
     else:
         click.echo(f"Docker engine {found.version} at {found.host}, images for {found.platform}")
+        if compose:
+            click.echo(f"Docker Compose {compose}")
 
 
 @click.command(short_help="Build the base image that environments share.")

@@ -162,14 +162,14 @@ def _mmdebstrap(how: Recipe, platform: str, target: Path) -> None:
 
 def _sources(how: Recipe) -> list[str]:
     """apt's lines for the mirrors chosen or found; none where there are none, for mmdebstrap knows Debian's own."""
-    main, security = (chosen or found for chosen, found in zip(how.mirrors, _mirrors(), strict=True))
+    main, security = (chosen or found for chosen, found in zip(how.mirrors, mirrors(), strict=True))
     if main is None:
         return []
     lines = [f"deb {main} {how.suite} main", f"deb {main} {how.suite}-updates main"]
     return lines if security is None else [*lines, f"deb {security} {how.suite}-security main"]
 
 
-def _mirrors() -> tuple[str | None, str | None]:
+def mirrors() -> tuple[str | None, str | None]:
     """Mirrors of Debian and of its security updates that this machine's apt uses, if it uses any."""
     found: dict[str, str | None] = {"Debian": None, "Debian-Security": None}
     command = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
