@@ -178,7 +178,7 @@ def _order(config: "Config", options: dict[str, Any]) -> "Order":
     from awm_factory.ids import env_id, is_env_id
     from awm_factory.synthesis.draft import Draft
     from awm_factory.synthesis.files import read_drafts
-    from awm_factory.synthesis.run import Order, stages_between
+    from awm_factory.synthesis.run import Order, described, stages_between
     from awm_factory.synthesis.scenarios import read_scenarios, seeds
     from awm_runtime.contract import WORLD_TIME
 
@@ -195,7 +195,7 @@ def _order(config: "Config", options: dict[str, Any]) -> "Order":
         drafts.append(Draft.from_bundle(Catalog(config.workspace).read(name if is_env_id(name) else env_id(name))))
     count = options["count"] or 0
     if drafts:
-        return Order(plan=plan, drafts=drafts[:count] if count else drafts, world_time=world_time)
+        return Order(plan=plan, drafts=described(drafts[:count] if count else drafts), world_time=world_time)
     if not count:
         raise UsageError("say what to make: --count N for new scenarios, or --scenarios, --input or --from-bundle")
     planted = read_scenarios(options["seeds"]) if options["seeds"] else seeds()

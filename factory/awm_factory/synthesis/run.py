@@ -74,6 +74,18 @@ def stages_between(first: str | None, last: str | None, only: Sequence[str] = ()
     return tuple(name for name in STAGES[start : end + 1] if not only or name in only)
 
 
+def described(drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The same drafts. Raises UsageError where a scenario is a name and nothing more: every stage would make up one of its own."""
+    bare = [draft.scenario.name for draft in drafts if not draft.scenario.description.strip() and not draft.tasks]
+    if bare:
+        more = f" and {len(bare) - 3} more" if len(bare) > 3 else ""
+        raise UsageError(
+            f"no description, and no tasks to go by: {', '.join(map(repr, bare[:3]))}{more}; "
+            "say in `description` what each is for, or leave it out"
+        )
+    return drafts
+
+
 async def synthesize(order: Order, means: Means) -> SynthesisReport:
     """Raises ModelError where no new scenarios can be had; what goes wrong with one scenario is its row."""
     workbench = Workbench(means.sandbox, means.settings)

@@ -166,6 +166,38 @@ def test_no_model_named_is_an_error_before_anything_is_sent(tmp_path: Path, url:
     assert stub.log == []
 
 
+@pytest.mark.parametrize("way", ["--scenarios", "--input"])
+def test_a_scenario_that_is_a_name_alone_is_refused_before_anything_is_sent(
+    tmp_path: Path, url: str, stub: Stub, way: str
+) -> None:
+    workspace = Workspace(tmp_path / "w", url)
+    given = tmp_path / "gen_scenario.jsonl"
+    given.write_text('{"name": "Tool Shelf", "description": "Lends tools."}\n{"name": "Ice Rink", "description": " "}\n')
+    command = workspace.program("synth", "--model", "stub", "--sandbox", "process", way)
+    finished = subprocess.run(
+        [*command, str(given if way == "--scenarios" else tmp_path)],
+        env=workspace.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "no description, and no tasks to go by: 'Ice Rink'; say in `description` what each is for" in finished.stderr
+    assert stub.log == []
+
+
+def test_tasks_that_exist_stand_in_for_a_description(tmp_path: Path, url: str) -> None:
+    """As in an imported environment, or an AWM run without gen_scenario.jsonl."""
+    workspace = Workspace(tmp_path / "w", url)
+    given = tmp_path / "run"
+    assert workspace.run("--to", "schema", "--output", str(given)).returncode == 0
+    (given / "gen_scenario.jsonl").unlink()
+    finished = workspace.run("--input", str(given), "--to", "schema", "--json")
+    assert finished.returncode == 0, finished.stderr
+    assert [row["outcome"] for row in json.loads(finished.stdout)["rows"]] == ["made"]
+
+
 def test_concurrency_faults_and_latency_change_no_content(tmp_path: Path, undisturbed: dict[str, tuple[str, str]]) -> None:
     faults = Faults(rate_limit=0.1, rate_limit_after=0.1, server_error=0.1, disconnect=0.1, empty=0.1, thinking=0.3)
     rough = Stub(ScriptedModel(ANSWERS), faults=faults, latency=Latency(median=0.1), seed=11, retry_after=0.1)

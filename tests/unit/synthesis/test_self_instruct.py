@@ -59,8 +59,10 @@ class Angles:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
+        self.requests: list[EmbeddingRequest] = []
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingReply:
+        self.requests.append(request)
         return EmbeddingReply(model=self.name, vectors=tuple(self._vector(text) for text in request.texts))
 
     def _vector(self, text: str) -> tuple[float, ...]:
@@ -146,6 +148,32 @@ def test_a_category_of_its_own_invention_becomes_the_nearest_group() -> None:
         return [found.category async for found in source.scenarios(2)]
 
     assert asyncio.run(collect()) == ["Healthcare administration", GROUP]
+
+
+def test_a_round_is_embedded_by_one_request() -> None:
+    angles = Angles()
+    pages = [[scenario(f"Shop {chr(65 + n)}{chr(65 + page)}", category="Of its own") for n in range(10)] for page in range(5)]
+    source = instruct(Author(*pages, [scenario("Last")]), embedder=angles)
+    assert names(source, 51)[:3] == ["Shop AA", "Shop BA", "Shop CA"]
+    assert [(request.purpose.item, len(request.texts)) for request in angles.requests] == [("1", 50 + 50 + 24), ("2", 1)]
+
+
+def test_many_seeds_are_embedded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("awm_factory.synthesis.scenarios.self_instruct.MOST_TEXTS", 3)
+    angles = Angles()
+    planted = [Scenario(name=f"Seed @{20 * n}", description="Known.", category=GROUP) for n in range(7)]
+    source = instruct(Author([scenario("Copy @120"), scenario("Far @300")]), embedder=angles, seeds=planted)
+    assert names(source, 1) == ["Far @300"]
+    assert [len(request.texts) for request in angles.requests] == [3, 3, 1, 2]
+
+
+def test_seeds_of_names_alone_are_known_and_stand_as_no_examples() -> None:
+    author = Author([scenario("kiosk @0"), scenario("Booth @40")])
+    source = instruct(author, seeds=[Scenario(name="Kiosk @0"), Scenario(name="Pier @200", description="Has boats.")])
+    assert names(source, 1) == ["Booth @40"]
+    first = author.requests[0].messages[-1].content
+    assert "Pier @200" in first
+    assert "Kiosk @0" not in first
 
 
 def test_ten_barren_rounds_relax_the_thresholds_and_say_so() -> None:

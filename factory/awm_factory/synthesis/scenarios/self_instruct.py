@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -22,8 +23,8 @@ from awm_factory.synthesis.scenarios.space import Matrix, Space, Thresholds, uni
 from awm_factory.synthesis.settings import MaxTokens, ScenarioSettings
 from awm_runtime.contract import WORLD_TIME
 
-SEED_SUITABILITY = 9
-"""Seeds are chosen by people; they may all stand as examples."""
+MOST_TEXTS: Final = 1000
+"""Texts of one request for embeddings; OpenAI takes 2048."""
 
 
 class Proposals(Artifact):
@@ -74,9 +75,8 @@ class SelfInstruct:
         barren = 0
         for number in range(1, self.settings.most_rounds + 1):
             before = self._accepted
-            for proposed in await self._proposed(number):
-                candidate = await self._grouped(proposed)
-                if self._accepted < count and await self._accepts(candidate):
+            for candidate, point in await self._placed(number, await self._proposed(number)):
+                if self._accepted < count and self._accepts(candidate, point):
                     yield candidate
             if self._accepted >= count:
                 return
@@ -94,7 +94,7 @@ class SelfInstruct:
         for seed, vector in zip(self.seeds, vectors, strict=True):
             self._space.add(seed.name, seed.category, unit(vector))
             self._known.add(env_id(seed.name))
-        self._examples = [seed for seed in self.seeds if seed.description]
+        self._examples = [seed for seed in self.seeds if seed.description.strip()]
 
     async def _proposed(self, number: int) -> list[Scenario]:
         """One round: candidates with their suitability, in the order of the requests."""
@@ -154,8 +154,27 @@ class SelfInstruct:
             return []
         return [scenario.model_copy(update={"suitability": rating}) for scenario, rating in zip(found, ratings, strict=True)]
 
-    async def _accepts(self, candidate: Scenario) -> bool:
-        reason = await self._reason_against(candidate)
+    async def _placed(self, number: int, proposed: list[Scenario]) -> list[tuple[Scenario, Matrix]]:
+        """Each candidate of a round with its point, in their order; all that has to be embedded for it is one request.
+
+        A category of the model's own invention becomes the nearest of the groups, or the cap a category would mean nothing.
+        """
+        invented = [scenario for scenario in proposed if scenario.category not in self.categories]
+        groups = list(self.categories) if invented and not self._groups else []
+        texts = [_text(scenario) for scenario in proposed] + [f"{one.category}. {_text(one)}" for one in invented] + groups
+        points = [unit(vector) for vector in await self._vectors(texts, str(number))] if texts else []
+        self._groups = self._groups or points[len(texts) - len(groups) :]
+        nearest = iter(self._group(point) for point in points[len(proposed) : len(proposed) + len(invented)])
+        return [
+            (one if one.category in self.categories else one.model_copy(update={"category": next(nearest)}), point)
+            for one, point in zip(proposed, points, strict=False)
+        ]
+
+    def _group(self, point: Matrix) -> str:
+        return self.categories[max(range(len(self._groups)), key=lambda place: float(self._groups[place] @ point))]
+
+    def _accepts(self, candidate: Scenario, point: Matrix) -> bool:
+        reason = self._reason_against(candidate, point)
         if reason is not None:
             self.refused[reason] += 1
             return False
@@ -166,15 +185,14 @@ class SelfInstruct:
             self._audit()
         return True
 
-    async def _reason_against(self, candidate: Scenario) -> str | None:
+    def _reason_against(self, candidate: Scenario, point: Matrix) -> str | None:
         if (candidate.suitability or 0) < self.settings.least_suitability:
             return "unsuitable"
-        if not candidate.description:
+        if not candidate.description.strip():
             return "no description"
         name = env_id(candidate.name)
         if name in self._known:
             return "known name"
-        point = unit((await self._vectors([_text(candidate)], name))[0])
         cosine, _ = self._space.nearest(point)
         if cosine > self.thresholds.refuse_above:
             return "too similar"
@@ -184,20 +202,13 @@ class SelfInstruct:
         self._known.add(name)
         return None
 
-    async def _grouped(self, candidate: Scenario) -> Scenario:
-        """A category of the model's own invention becomes the nearest of the groups, or the cap a category would mean nothing."""
-        if candidate.category in self.categories:
-            return candidate
-        if not self._groups:
-            self._groups = [unit(vector) for vector in await self._vectors(list(self.categories), "groups")]
-        text = f"{candidate.category}. {_text(candidate)}"
-        point = unit((await self._vectors([text], f"group-{env_id(candidate.name)}"))[0])
-        nearest = max(range(len(self._groups)), key=lambda place: float(self._groups[place] @ point))
-        return candidate.model_copy(update={"category": self.categories[nearest]})
-
     async def _vectors(self, texts: list[str], item: str) -> Sequence[Sequence[float]]:
-        reply = await self.embedder.embed(EmbeddingRequest(texts=tuple(texts), purpose=Purpose(stage="embedding", item=item)))
-        return reply.vectors
+        vectors: list[Sequence[float]] = []
+        for start in range(0, len(texts), MOST_TEXTS):
+            part = tuple(texts[start : start + MOST_TEXTS])
+            reply = await self.embedder.embed(EmbeddingRequest(texts=part, purpose=Purpose(stage="embedding", item=item)))
+            vectors.extend(reply.vectors)
+        return vectors
 
     def _relax(self) -> None:
         self.thresholds = self.thresholds.relaxed(self.settings.relax_threshold)
