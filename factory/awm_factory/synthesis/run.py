@@ -75,7 +75,7 @@ def stages_between(first: str | None, last: str | None, only: Sequence[str] = ()
 
 
 def described(drafts: Sequence[Draft]) -> Sequence[Draft]:
-    """The same drafts. Raises UsageError where a scenario is a name and nothing more: every stage would make up one of its own."""
+    """The same drafts. Raises UsageError where a scenario is a name alone: each stage would make up one of its own."""
     bare = [draft.scenario.name for draft in drafts if not draft.scenario.description.strip() and not draft.tasks]
     if bare:
         more = f" and {len(bare) - 3} more" if len(bare) > 3 else ""
