@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from awm_runtime import check_app, children, clock, confine, dump, environment, explore, inspection, seed, trials, verify
+from awm_runtime import check_app, children, clock, confine, dump, environment, explore, inspection, seed, syntax, trials, verify
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import (
     AppReply,
@@ -29,6 +29,7 @@ from awm_runtime.contract import (
     InspectRequest,
     LoadReply,
     LoadRequest,
+    ParseRequest,
     Playthrough,
     ReplyEnvelope,
     ToolResult,
@@ -76,6 +77,9 @@ def _carry_out(request: Any, memory: int) -> CheckReply:
             return inspection.inspect(request)
         case ExploreRequest():
             return explore.explore(request, memory)
+        case ParseRequest():
+            _confine(memory)
+            return syntax.parse(request.code)
     raise AssertionError(request)
 
 

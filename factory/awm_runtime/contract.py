@@ -426,6 +426,21 @@ class ExploreReply(Wire):
     """Whether an episode that was reset is byte-identical to the seed."""
 
 
+class ParseRequest(Wire):
+    """Read Python by the grammar of the version it will run on."""
+
+    op: Literal["parse"] = "parse"
+    code: str
+
+
+class ParseReply(Wire):
+    op: Literal["parse"] = "parse"
+    tree: str | None
+    """The syntax tree as JSON text, as `syntax` packs it; None where the code is no Python."""
+    fault: str = ""
+    line: int = 0
+
+
 class CheckFailed(Wire):
     """The check itself could not be carried out: time limit, memory limit, or a crash of the child that ran it."""
 
@@ -435,11 +450,26 @@ class CheckFailed(Wire):
 
 
 CheckRequest = Annotated[
-    LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest,
+    LoadRequest
+    | AppRequest
+    | VerifyRequest
+    | CallsRequest
+    | TrialsRequest
+    | InspectRequest
+    | ExploreRequest
+    | ParseRequest,
     Field(discriminator="op"),
 ]
 CheckReply = Annotated[
-    LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | CheckFailed,
+    LoadReply
+    | AppReply
+    | VerifyReply
+    | CallsReply
+    | TrialsReply
+    | InspectReply
+    | ExploreReply
+    | ParseReply
+    | CheckFailed,
     Field(discriminator="op"),
 ]
 

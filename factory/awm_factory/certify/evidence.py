@@ -1,5 +1,6 @@
 """What the sandbox saw of a bundle. Gathered once, in a few checks; the gates only read it."""
 
+import ast
 from dataclasses import dataclass, field
 
 from awm_factory.bundle import MODES, Bundle, Origin, Task
@@ -45,6 +46,8 @@ class Evidence:
     """None where it was not asked for, or the app offers no tool."""
     observed: dict[tuple[int, VerifierMode], Observation] = field(default_factory=dict)
     """What each verifier did while it was watched."""
+    trees: dict[tuple[int, VerifierMode], ast.Module | SyntaxError] = field(default_factory=dict)
+    """Syntax of the verifiers, by the grammar of the sandbox."""
     paths: dict[int, Path] = field(default_factory=dict)
     """Solutions that were played to their end."""
     tried: dict[int, list[Tried]] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """What the sandbox is asked about a bundle, side by side where it can be; gates only read the answers."""
 
+import ast
 import base64
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from awm_factory.certify.evidence import Evidence, Options, modes_of
 from awm_factory.certify.statements import numbered
 from awm_factory.certify.trying import Attempt, Path, Tried, path_of, picked
 from awm_factory.errors import SandboxError
+from awm_factory.sandbox.parsing import parse
 from awm_factory.sandbox.pool import Sandbox, expect
 from awm_runtime.contract import (
     AppReply,
@@ -108,6 +110,7 @@ class _Gathering:
             solved,
             explored=seen,
             observed=observed.result(),
+            trees=self._trees(),
             paths=paths,
             tried=tried,
             untried=untried,
@@ -155,6 +158,15 @@ class _Gathering:
                 f"the verifiers of {self._bundle.env_id} could not be watched: {reply.message}; report this with the bundle"
             )
         return {(v.task_id, v.mode): seen for v, seen in zip(self._verifiers, reply.observations, strict=True)}
+
+    def _trees(self) -> dict[tuple[int, VerifierMode], ast.Module | SyntaxError]:
+        found: dict[tuple[int, VerifierMode], ast.Module | SyntaxError] = {}
+        for verifier in self._verifiers:
+            try:
+                found[verifier.task_id, verifier.mode] = parse(verifier.code, self._sandbox)
+            except SyntaxError as fault:
+                found[verifier.task_id, verifier.mode] = fault
+        return found
 
     def _solutions(self) -> list[Task]:
         judged = {verifier.task_id for verifier in self._judges}

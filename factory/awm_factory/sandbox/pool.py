@@ -27,6 +27,8 @@ from awm_runtime.contract import (
     InspectRequest,
     LoadReply,
     LoadRequest,
+    ParseReply,
+    ParseRequest,
     ReplyEnvelope,
     TrialsReply,
     TrialsRequest,
@@ -34,9 +36,9 @@ from awm_runtime.contract import (
     VerifyRequest,
 )
 
-Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest
-Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | CheckFailed
-R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply, TrialsReply, InspectReply, ExploreReply)
+Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest | ParseRequest
+Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | ParseReply | CheckFailed
+R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply, TrialsReply, InspectReply, ExploreReply, ParseReply)
 
 GRACE = 15.0
 """Seconds a lane may take past a check's own limit, to start up or to report that it killed the child."""

@@ -4,6 +4,7 @@ Ten tasks of one environment are checked side by side and all need its seeded da
 kept, because a thousand environments in flight would otherwise hold a thousand databases.
 """
 
+import ast
 import base64
 import sqlite3
 import threading
@@ -16,6 +17,7 @@ from typing import TypeVar
 from awm_factory.certify import Options
 from awm_factory.certify.run import APP_LIMIT
 from awm_factory.certify.statements import numbered
+from awm_factory.sandbox.parsing import parse
 from awm_factory.sandbox.pool import Sandbox, expect
 from awm_factory.synthesis.draft import Draft
 from awm_factory.synthesis.settings import Settings
@@ -121,6 +123,10 @@ class Workbench:
 
     def play(self, draft: Draft, request: CallsRequest) -> CallsReply | CheckFailed:
         return expect(CallsReply, self.sandbox.check(request, APP_LIMIT * request.repeat))
+
+    def parse(self, code: str) -> ast.Module:
+        """By the sandbox's grammar. Raises SyntaxError."""
+        return parse(code, self.sandbox)
 
     def rows(self, draft: Draft) -> dict[str, TableRows]:
         """Tables of the start state by lower-case name; empty where it does not load. Read here, as data and without trust."""

@@ -8,7 +8,7 @@ from typing import Final
 from awm_factory.problems import Problem
 from awm_factory.synthesis.checks import spelling
 from awm_factory.synthesis.checks.finding import error, listed
-from awm_factory.synthesis.checks.reading import Handler, OrmModel, RequestModel, Service, last_name, read
+from awm_factory.synthesis.checks.reading import Handler, OrmModel, Parser, RequestModel, Service, last_name, read
 from awm_factory.synthesis.workbench import TableRows
 
 GATE: Final = "code"
@@ -16,20 +16,12 @@ _TIMES: Final = {"DateTime", "Date", "TIMESTAMP", "DATETIME", "DATE"}
 _DROPPING: Final = re.compile(r"\.drop_all\s*\(")
 
 
-def check(code: str, rows: dict[str, TableRows]) -> list[Problem]:
+def check(code: str, rows: dict[str, TableRows], parse: Parser = ast.parse) -> list[Problem]:
     """`rows`: the start state by lower-case table name."""
     try:
-        service = read(code)
+        service = read(code, parse)
     except SyntaxError as fault:
-        what = f"It can't be parsed: {fault.msg} in line {fault.lineno}."
-        return [
-            error(
-                GATE,
-                "app.py",
-                what,
-                "Write Python that version 3.11 accepts as well (no nested quotes of one kind in an f-string).",
-            )
-        ]
+        return [error(GATE, "app.py", f"It can't be parsed: {fault.msg} in line {fault.lineno}.", "Write plain Python.")]
     problems = [*_shape(code), *_columns(service, rows), *spelling.check(service, rows)]
     for handler in service.handlers:
         problems += [*_commits(handler), *_texts_for_times(service, handler)]

@@ -9,7 +9,7 @@ from typing import Final
 
 from awm_factory.problems import Problem
 from awm_factory.synthesis.checks.finding import error, excerpt
-from awm_factory.synthesis.checks.reading import Service, last_name, read
+from awm_factory.synthesis.checks.reading import Parser, Service, last_name, read
 from awm_factory.synthesis.workbench import TableRows
 
 GATE: Final = "verifiers"
@@ -27,17 +27,25 @@ _WEEKDAYS: Final = (
 )
 
 
-def check(task_id: int, mode: str, verifier: str, code: str, rows: dict[str, TableRows], ddl: list[str]) -> list[Problem]:
+def check(
+    task_id: int,
+    mode: str,
+    verifier: str,
+    code: str,
+    rows: dict[str, TableRows],
+    ddl: list[str],
+    parse: Parser = ast.parse,
+) -> list[Problem]:
     """`rows`: the start state; `ddl`: the schema's statements, against which the verifier's own SQL is prepared, not run."""
     where = f"verifiers/{task_id}.{mode}.py"
     try:
-        tree = ast.parse(verifier)
+        tree = parse(verifier)
     except SyntaxError as fault:
         return [error(GATE, where, f"It can't be parsed: {fault.msg} in line {fault.lineno}.", "Write plain Python.", task_id)]
     queries = [text for text in _texts(tree) if re.match(r"\s*(SELECT|WITH)\b", text, re.I)]
     found = [*_prepared(queries, ddl)]
     try:
-        service: Service | None = read(code)
+        service: Service | None = read(code, parse)
     except SyntaxError:
         service = None
     if service is not None:

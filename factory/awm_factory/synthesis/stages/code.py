@@ -50,7 +50,7 @@ class CodeStage:
             and not (unreadable and (problem.gate == "behaviour" or (problem.where, problem.what) in doubtful))
         ]
         found += [error("data", finding.where, finding.what, finding.fix) for finding in unreadable]
-        found += rules.check(artifact, self._workbench.rows(trial))
+        found += rules.check(artifact, self._workbench.rows(trial), self._workbench.parse)
         return found + list(tool_rules.check(app.tools) if isinstance(app, AppReply) else [])
 
     def apply(self, artifact: str, draft: Draft) -> Draft:

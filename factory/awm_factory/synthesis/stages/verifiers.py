@@ -44,7 +44,7 @@ class VerifierStage:
         problems += gate.check(bundle.with_(tasks=mine), Evidence(load, untouched=untouched), self._workbench.options)
         rows, ddl = self._workbench.rows(trial), draft.schema.statements if draft.schema else []
         for source in sources:
-            problems += rules.check(self._task_id, source.mode, source.code, draft.code or "", rows, ddl)
+            problems += rules.check(self._task_id, source.mode, source.code, draft.code or "", rows, ddl, self._workbench.parse)
         return problems
 
     def apply(self, artifact: VerifierPair, draft: Draft) -> Draft:
