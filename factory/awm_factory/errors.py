@@ -26,6 +26,12 @@
     │   ├── ConnectionLost        the endpoint could not be reached, or hung up in the middle of an answer
     │   ├── TimedOut              no byte came for as long as we wait
     │   └── RecordingMissing      a replay has no answer to this request
+    ├── Fault                 an episode failed; `fault` says whose it is, `masked` that it must not be trained on
+    │   ├── PolicyFault           the policy's
+    │   │   └── MalformedCall         a call to an unknown tool, or arguments that are no JSON object: AWM's format error
+    │   ├── EnvironmentFault      the environment's own: a tool or a verifier that failed
+    │   └── InfrastructureFault   the container's, the network's or the fleet's
+    │       └── EpisodeLost           its container died or was restarted, or its lease has ended; reset begins another
     ├── BudgetSpent           the next call might cost more than `--budget` leaves
     └── BatchFailed           some environments of a batch failed; the others are done
 
@@ -35,6 +41,7 @@ A broken *artifact* is never one of these: it is a `Problem` (see `problems.py`)
 from typing import ClassVar, Literal
 
 Retry = Literal["same", "changed", "never"]
+Whose = Literal["policy", "environment", "infrastructure"]
 
 
 class AwmError(Exception):
@@ -164,6 +171,39 @@ class TimedOut(ModelError):
 
 class RecordingMissing(ModelError):
     retry: ClassVar[Retry] = "never"
+
+
+class Fault(AwmError):
+    """`code` tells causes of one party apart, for counting."""
+
+    exit_code = 10
+    fault: ClassVar[Whose]
+    masked: ClassVar[bool] = True
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class PolicyFault(Fault):
+    fault = "policy"
+    masked = False
+
+
+class MalformedCall(PolicyFault):
+    pass
+
+
+class EnvironmentFault(Fault):
+    fault = "environment"
+
+
+class InfrastructureFault(Fault):
+    fault = "infrastructure"
+
+
+class EpisodeLost(InfrastructureFault):
+    pass
 
 
 class BudgetSpent(AwmError):

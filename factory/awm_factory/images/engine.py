@@ -76,15 +76,15 @@ def say_on_stderr(text: str) -> None:
     sys.stderr.flush()
 
 
-def ensure_engine(config: Config, say: Say = say_on_stderr) -> Engine:
-    """The engine that answers, or one that was started because none did and we are root on a machine that can.
+def ensure_engine(config: Config, say: Say = say_on_stderr, *, start: bool = True) -> Engine:
+    """The engine that answers, or one that was started (if it may be) because none did and we are root on a machine that can.
 
     Raises EngineError that says what was tried and what to install or start.
     """
     tried: list[str] = []
     candidates = list(_candidates(config))
     engine = _first(candidates, config, tried)
-    if engine is None and any(candidate.host == DEFAULT_HOST for candidate in candidates) and daemon.possible():
+    if engine is None and start and any(candidate.host == DEFAULT_HOST for candidate in candidates) and daemon.possible():
         local = _Candidate(DEFAULT_HOST, "the local engine")
         with daemon.lock():
             engine = _first([local], config, []) or daemon.start(lambda: _first([local], config, []), say)
