@@ -7,7 +7,8 @@
                days(n), hours(n), minutes(n), day(moment), days_between(later, earlier), add_months(date, n), money(cents),
                len(list), min, max, abs, lower(text), serial(role, 'PREFIX')
 
-Conditions on rows (`…`) are keywords: `slot_id=slot.id`, `starts_at__gt=now`. `emit/expressions.py` prints the same into code.
+Conditions on rows (`…`) are keywords: `slot_id=slot.id`, `starts_at__gt=now`, along references `slot__place_id=place.id`.
+`emit/expressions.py` prints the same into code.
 """
 
 import ast
@@ -57,6 +58,10 @@ class Scope:
     """Whose states and policies are meant."""
     variables: dict[str, Any] = field(default_factory=dict)
 
+    def role(self, name: str) -> str:
+        """Entities of the operation's own module may be called shortly: `slot` for `booking.slot`."""
+        return name if name in self.rows.domain.entities else f"{self.module}.{name}"
+
 
 Compiled = Callable[[Scope], Any]
 
@@ -103,18 +108,30 @@ def filled(text: str, scope: Scope) -> str:
 
 
 def split(condition: str) -> tuple[str, str]:
-    """`starts_at__gt` is ("starts_at", "gt"), `slot_id` ("slot_id", "eq")."""
+    """`starts_at__gt` is ("starts_at", "gt"), `slot_id` ("slot_id", "eq"), `slot__place_id` ("slot__place_id", "eq")."""
     column, separator, comparator = condition.rpartition("__")
     return (column, comparator) if separator and comparator in COMPARATORS else (condition, "eq")
 
 
 def selected(role: str, where: Where, scope: Scope) -> Iterator[Row]:
     tests = [(*split(key), evaluate(text, scope)) for key, text in where.items()]
-    return matching(scope.rows.all(role), tests)
+    return matching(scope.rows, scope.role(role), tests)
 
 
-def matching(rows: Iterator[Row], tests: list[tuple[str, str, Any]]) -> Iterator[Row]:
-    return (row for row in rows if all(holds(row[column], comparator, value) for column, comparator, value in tests))
+def matching(rows: Rows, role: str, tests: list[tuple[str, str, Any]]) -> Iterator[Row]:
+    for row in rows.all(role):
+        if all(holds(cell(rows, role, row, path), comparator, value) for path, comparator, value in tests):
+            yield row
+
+
+def cell(rows: Rows, role: str, row: Row, path: str) -> Any:
+    """Of the row itself, or along references: `slot__place_id` is the place of its slot; None where a reference is empty."""
+    if path in row:
+        return row[path]
+    first, _, rest = path.partition("__")
+    column = rows.domain.entity(role).column(f"{first}_id")
+    target = row[column.key]
+    return None if target is None else cell(rows, column.ref, rows.row(column.ref, target), rest)
 
 
 def holds(cell: Any, comparator: str, value: Any) -> bool:
@@ -256,7 +273,7 @@ def _attribute(owner: Any, key: str, scope: Scope) -> Any:
     show = next((show for show in entity.shows if show.key == key), None)
     if show is None:
         raise ValueError(f"{owner.role} has no column, reference or field {key!r}")
-    return compiled(show.expr)(Scope(scope.rows, scope.module, {"self": owner}))
+    return compiled(show.expr)(Scope(scope.rows, owner.role.partition(".")[0], {"self": owner}))
 
 
 def _chained(tests: list[Callable[[Any, Any], bool]], values: list[Any]) -> bool:
@@ -270,7 +287,7 @@ def _call(name: str, node: ast.Call) -> Compiled:
         return _aggregate(name, arguments, where)
     if name == "serial":
         role, prefix = arguments
-        return lambda scope: f"{prefix(scope)}-{FIRST_SERIAL + scope.rows.next_id(role(scope))}"
+        return lambda scope: f"{prefix(scope)}-{FIRST_SERIAL + scope.rows.next_id(scope.role(role(scope)))}"
     if name == "money":
         return lambda scope: money(arguments[0](scope), scope.rows.domain.currency)
     if name in _PURE and not where:
@@ -282,7 +299,7 @@ def _call(name: str, node: ast.Call) -> Compiled:
 def _aggregate(name: str, arguments: list[Compiled], where: Mapping[str, Compiled]) -> Compiled:
     def rows(scope: Scope) -> Iterator[Row]:
         tests = [(*split(key), value(scope)) for key, value in where.items()]
-        return matching(scope.rows.all(arguments[0](scope)), tests)
+        return matching(scope.rows, scope.role(arguments[0](scope)), tests)
 
     if name == "count":
         return lambda scope: sum(1 for _ in rows(scope))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Self
 
-from awm_factory.llm.offline.expr import Bound, Scope, evaluate, filled, holds, matching, selected, split
+from awm_factory.llm.offline.expr import Bound, Scope, cell, evaluate, filled, holds, matching, selected, split
 from awm_factory.llm.offline.ir import (
     Change,
     Domain,
@@ -90,19 +90,19 @@ class World:
 
     # Rows
 
-    def row(self, role: str, row_id: int) -> Row:
+    def row(self, role: str, row_id: int, /) -> Row:
         return self._tables[role][row_id]
 
-    def find(self, role: str, row_id: int) -> Row | None:
+    def find(self, role: str, row_id: int, /) -> Row | None:
         return self._tables[role].get(row_id)
 
     def all(self, role: str) -> Iterator[Row]:
         table = self._tables[role]
         return iter([table[row_id] for row_id in sorted(table)])
 
-    def where(self, role: str, **conditions: Any) -> list[Row]:
+    def where(self, role: str, /, **conditions: Any) -> list[Row]:
         """Rows by id that fulfil all conditions: `world.where("booking.booking", slot_id=3, created_at__lt=moment)`."""
-        return list(matching(self.all(role), [(*split(key), value) for key, value in conditions.items()]))
+        return list(matching(self, role, [(*split(key), value) for key, value in conditions.items()]))
 
     def count(self, role: str) -> int:
         return len(self._tables[role])
@@ -110,7 +110,7 @@ class World:
     def next_id(self, role: str) -> int:
         return max(self._tables[role], default=0) + 1
 
-    def insert(self, role: str, **values: Value) -> Row:
+    def insert(self, role: str, /, **values: Value) -> Row:
         """A new row under the next id; columns left out get their default. Raises ValueError for a column that is not there."""
         entity = self.domain.entity(role)
         if unknown := [key for key in values if not entity.has(key)]:
@@ -119,7 +119,7 @@ class World:
         self._tables[role][row["id"]] = row
         return row
 
-    def change(self, role: str, row_id: int, **values: Value) -> Row:
+    def change(self, role: str, row_id: int, /, **values: Value) -> Row:
         row = {**self._tables[role][row_id], **values}
         self._tables[role][row_id] = row
         return row
@@ -143,7 +143,7 @@ class World:
             if mine.get(row_id) != theirs.get(row_id)
         ]
 
-    def scope(self, module: str, **variables: Any) -> Scope:
+    def scope(self, module: str, /, **variables: Any) -> Scope:
         return Scope(self, module, variables)
 
     # Operations
@@ -248,15 +248,18 @@ class World:
         return [{key: plain(value) for key, value in row.items()} for row in _ordered(found, table.order)]
 
     def _page(self, operation: Operation, scope: Scope) -> Result:
-        variables = scope.variables
+        variables, entity = scope.variables, self.domain.entity(operation.entity)
         rows = list(selected(operation.entity, operation.where, scope))
         for param in operation.params:
             value = variables.get(param.key)
             if param.filter and value is not None:
                 columns, comparator = split(param.filter)
-                rows = [row for row in rows if any(holds(row[column], comparator, value) for column in columns.split("|"))]
-        sort = variables.get("sort")
-        rows = _ordered(rows, ((sort,) if sort else operation.order))
+                rows = [
+                    row
+                    for row in rows
+                    if any(holds(cell(self, entity.role, row, name), comparator, value) for name in columns.split("|"))
+                ]
+        rows = _ordered(rows, _order(entity, variables.get("sort"), operation))
         limit, offset = variables.get("limit") or LIMIT, variables.get("offset") or 0
         shown = [self.shown(operation.entity, row["id"]) for row in rows[offset : offset + limit]]
         return {"items": shown, "total": len(rows), "limit": limit, "offset": offset}
@@ -265,7 +268,7 @@ class World:
         """A row as answers hold it: its columns, and what its entity shows besides."""
         row = self._tables[role][row_id]
         result = {key: plain(value) for key, value in row.items()}
-        scope = Scope(self, role.partition(".")[0], {"self": Bound(role, row_id)})
+        scope = self.scope(role.partition(".")[0], self=Bound(role, row_id))
         for show in self.domain.entity(role).shows:
             result[show.key] = plain(evaluate(show.expr, scope))
         return result
@@ -374,6 +377,14 @@ def _bounded(param: Param, size: int) -> None:
 
 def _within(number: Any, low: int | None, high: int | None) -> bool:
     return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _order(entity: Entity, sort: str | None, operation: Operation) -> tuple[str, ...]:
+    """The keys that `sort`, which says a column's name as callers do, stands for."""
+    if not sort:
+        return operation.order
+    sign, name = ("-", sort[1:]) if sort.startswith("-") else ("", sort)
+    return (sign + next(key for key in operation.sorts if entity.column(key).name == name),)
 
 
 def _ordered(rows: list[Any], order: tuple[str, ...]) -> list[Any]:

@@ -30,7 +30,7 @@ BOOK = Entity(
     "volume",
     "volumes",
     (
-        Column("title", "text"),
+        Column("title", "text", name="title"),
         Column("shelf_id", "ref", ref="shelf", owned=True),
         Column("status", "choice", choices=("in", "lent")),
         Column("due_on", "date", null=True),
@@ -97,6 +97,7 @@ LIST = Operation(
     ),
     returns=ReturnPage(),
     order=("-title",),
+    sorts=("title",),
 )
 CLEAR = Operation(
     "stock.clear",

@@ -1,0 +1,31 @@
+"""The modules of which scenarios are made, in the order in which they are built: a later one may refer to an earlier one.
+
+A module is a file with
+
+    FEATURES   what a variant may have or lack: booleans that add columns, tables and tools
+    build(m)   declares entities and operations on a `Kit`
+    seed(s)    fills them, with a `Seeding`
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import awm_factory.llm.offline.modules.booking as booking
+import awm_factory.llm.offline.modules.frame as frame
+from awm_factory.llm.offline.kit import Kit
+from awm_factory.llm.offline.seeding import Seeding
+
+
+class Module(Protocol):
+    @property
+    def FEATURES(self) -> tuple[str, ...]: ...  # noqa: N802 - a constant of each module's file
+
+    def build(self, m: Kit) -> None: ...
+
+    def seed(self, s: Seeding) -> None: ...
+
+
+MODULES: Final[Mapping[str, Module]] = {
+    "frame": frame,
+    "booking": booking,
+}

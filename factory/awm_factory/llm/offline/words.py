@@ -1,0 +1,81 @@
+"""Names in domain words: nouns in texts, and identifiers that neither SQL nor Python take for their own."""
+
+import keyword
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_SQL: Final = frozenset(  # of SQLite, sqlite.org/lang_keywords.html
+    """abort action add after all alter analyze and as asc attach autoincrement before begin between by cascade case cast check
+    collate column commit conflict constraint create cross current database default deferrable deferred delete desc detach
+    distinct do drop each else end escape except exclude exclusive exists explain fail filter following for foreign from full
+    glob group having if ignore immediate in index indexed initially inner insert instead intersect into is isnull join key
+    last left like limit match natural no not notnull null of offset on or order outer over partition plan pragma preceding
+    primary query raise range recursive references regexp reindex release rename replace restrict right rollback row rows
+    savepoint select set table temp temporary then ties to transaction trigger union unique update using vacuum values view
+    virtual when where window with without""".split()  # noqa: SIM905 - a list of them would take a page
+)
+_ORM: Final = frozenset({"metadata", "registry", "id"})
+_CLASSES: Final = frozenset(
+    {"Session", "Base", "BaseModel", "Field", "Page", "Query", "Path", "Depends", "HTTPException", "ForeignKey", "Literal"}
+    | {"Annotated", "Any", "Mapped", "DeclarativeBase", "Select", "Row", "Body", "UniqueConstraint", "ConfigDict", "FastAPI"}
+)
+_VARIABLES: Final = frozenset(
+    {"db", "body", "now", "today", "app", "engine", "date", "datetime", "time", "timedelta", "statement", "limit", "offset"}
+    | {"sort", "select", "func", "find", "page", "count", "total", "money", "or_", "event", "os", "uvicorn", "list", "type"}
+    | {"range", "set", "min", "max", "sum", "str", "int", "bool", "id", "next", "filter", "format", "input", "record", "q"}
+)
+
+
+def snake(words: str) -> str:
+    """`Tool type` is `tool_type`; a word of SQL or Python gets a trailing underscore."""
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    return f"{name}_" if name in _SQL or name in _ORM or keyword.iskeyword(name) else name
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+
+
+def class_name(name: str) -> str:
+    plain = camel(name)
+    return f"{plain}Record" if plain in _CLASSES else plain
+
+
+def variable(name: str) -> str:
+    return f"{name}_" if name in _VARIABLES or keyword.iskeyword(name) else name
+
+
+def article(noun: str) -> str:
+    """By the sound that English spelling suggests: an hour, a unit, an order."""
+    lower = noun.lower()
+    if re.match(r"(uni|use|usa|utility|euro|one\b|once)", lower):
+        return "a"
+    return "an" if re.match(r"([aeiou]|hour|honou?r|heir)", lower) else "a"
+
+
+_NOUN: Final = re.compile(r"<(an? )?([A-Za-z_]+(?:\.[a-z_]+)?)>", re.I)
+
+
+def domain_text(text: str, nouns: Mapping[str, tuple[str, str]]) -> str:
+    """`<Booking>`, `<bookings>` and `<a booking>` in domain words. Raises ValueError for a noun that nobody declared."""
+
+    def replaced(match: re.Match[str]) -> str:
+        with_article, key = match[1], match[2]
+        lower = key.lower()
+        if lower in nouns:
+            word = nouns[lower][0]
+        elif lower.endswith("s") and lower[:-1] in nouns:
+            word = nouns[lower[:-1]][1]
+        else:
+            raise ValueError(f"{text!r} speaks of <{key}>, and there is no such noun among {', '.join(sorted(nouns))}")
+        if with_article:
+            word = f"{article(word)} {word}"
+            return word[0].upper() + word[1:] if with_article[0].isupper() else word
+        return word[0].upper() + word[1:] if key[0].isupper() else word
+
+    return _NOUN.sub(replaced, text)
+
+
+def listed(words: list[str], joint: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joint} {words[-1]}"
