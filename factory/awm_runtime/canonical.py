@@ -69,6 +69,29 @@ class Start:
             total.update(line.encode())
         return total.hexdigest()
 
+    def changes(self, final: Contents, most: int) -> dict[str, list[dict[str, Any]]]:
+        """Rows that differ, by table, as RowChange has them; at most so many of a table."""
+        found = {}
+        for name, table in self.tables.items():
+            before, after = self.rows[name], final.get(name, {})
+            keys = [key for key, row in before.items() if after.get(key) != row]
+            keys += [key for key in after if key not in before]
+            if keys:
+                sides = [[self._shown(table, side.get(key)) for side in (before, after)] for key in keys[:most]]
+                found[name] = [
+                    {"key": [dump.json_value(part) for part in key], "before": old, "after": new}
+                    for key, (old, new) in zip(keys, sides, strict=False)
+                ]
+        return found
+
+    @staticmethod
+    def _shown(table: _Table, row: Row | None) -> dict[str, Any] | None:
+        if row is None:
+            return None
+        hidden = table.key_size - 1 if table.hidden else -1
+        columns = zip(table.columns, row, strict=False)
+        return {name: dump.json_value(value) for place, (name, value) in enumerate(columns) if place != hidden}
+
     def random_columns(self, one: Contents, other: Contents) -> frozenset[tuple[str, str]]:
         """Columns of new rows in which two runs differ that differ in their seed alone."""
         found = set()

@@ -38,6 +38,7 @@ from awm_runtime.contract import (
     VerifyRequest,
 )
 from awm_runtime.environment import Environment
+from awm_runtime.homes import Home, Homes
 from awm_runtime.references import filled_in
 from awm_runtime.settings import Settings
 
@@ -45,22 +46,25 @@ _REPLY: Final[TypeAdapter[CheckReply]] = TypeAdapter(CheckReply)
 _ENOUGH: Final = 3600.0
 
 
-def answer(envelope: CheckEnvelope, memory: int) -> CheckReply:
+def answer(envelope: CheckEnvelope, memory: int, homes: Homes) -> CheckReply:
     """Carry out one check. What its child does wrong is in the reply."""
     request = envelope.request
+    home = homes.of(request.source) if isinstance(request, (TrialsRequest, ExploreRequest)) and request.reuse else None
 
     def carry_out() -> bytes:
-        return _carry_out(request, memory).model_dump_json().encode()
+        return _carry_out(request, memory, home).model_dump_json().encode()
 
     try:
         return _REPLY.validate_json(children.run(carry_out, envelope.time_limit))
     except ChildFailed as failure:
+        if home is not None:
+            homes.drop(home)
         return CheckFailed(reason=failure.reason, message=str(failure))
     except ValidationError as error:
         return CheckFailed(reason="crashed", message=f"its reply is broken: {error.errors()[0]['msg']}")
 
 
-def _carry_out(request: Any, memory: int) -> CheckReply:
+def _carry_out(request: Any, memory: int, home: Home | None) -> CheckReply:
     """Runs in the child of one check."""
     match request:
         case LoadRequest():
@@ -72,11 +76,11 @@ def _carry_out(request: Any, memory: int) -> CheckReply:
         case CallsRequest():
             return _calls(request, memory)
         case TrialsRequest():
-            return trials.play_all(request, memory)
+            return trials.play_all(request, memory, home)
         case InspectRequest():
             return inspection.inspect(request)
         case ExploreRequest():
-            return explore.explore(request, memory)
+            return explore.explore(request, memory, home)
         case ParseRequest():
             _confine(memory)
             return syntax.parse(request.code)
@@ -157,6 +161,7 @@ async def _play(env: Environment, request: CallsRequest) -> bytes:
 
 
 def serve(lines: BinaryIO, write: Callable[[bytes], None], memory: int) -> None:
+    homes = Homes({"play": trials.player, "explore": explore.explorer, "repeat": explore.repeater}, memory)
     for line in lines:
         if not line.strip():
             continue
@@ -165,7 +170,7 @@ def serve(lines: BinaryIO, write: Callable[[bytes], None], memory: int) -> None:
         except ValidationError as error:
             reply = ReplyEnvelope(id=_id(line), reply=CheckFailed(reason="bad_request", message=str(error)[:2000]))
         else:
-            reply = ReplyEnvelope(id=envelope.id, reply=answer(envelope, memory))
+            reply = ReplyEnvelope(id=envelope.id, reply=answer(envelope, memory, homes))
         write(reply.model_dump_json().encode() + b"\n")
 
 

@@ -16,8 +16,9 @@ from awm_runtime.confine import die_with_parent
 
 Reason = Literal["timeout", "memory", "crashed"]
 
-_OUT_OF_MEMORY: Final = 71
-_RAISED: Final = 70
+OUT_OF_MEMORY: Final = 71
+RAISED: Final = 70
+"""Exit statuses of a child that tell of its end."""
 _MAX_REPLY: Final = 256 << 20
 _clock = time.monotonic
 """Bound before `clock.install` exchanges it."""
@@ -51,21 +52,28 @@ def run(function: Callable[[], bytes], time_limit: float) -> bytes:
         _kill(child)
     if reply is None or status is None:
         raise ChildFailed("timeout", f"it was not done after {time_limit:g} s and was stopped")
+    if (fault := failure(status, reply.decode("utf-8", "replace"))) is not None:
+        raise fault
+    return reply
+
+
+def failure(status: int, said: str) -> ChildFailed | None:
+    """What the wait status of a child means; `said` is what it wrote of an exception."""
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
-        return reply
-    if code == _OUT_OF_MEMORY:
-        raise ChildFailed("memory", "it needed more memory than it may have")
-    if code == _RAISED:
-        raise ChildFailed("crashed", reply.decode("utf-8", "replace"))
+        return None
+    if code == OUT_OF_MEMORY:
+        return ChildFailed("memory", "it needed more memory than it may have")
+    if code == RAISED:
+        return ChildFailed("crashed", said)
     if code == -signal.SIGXCPU:
-        raise ChildFailed("timeout", "it used more processor time than it may have and was stopped")
+        return ChildFailed("timeout", "it used more processor time than it may have and was stopped")
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-    raise ChildFailed("crashed", f"its process ended by itself, with {how}")
+    return ChildFailed("crashed", f"its process ended by itself, with {how}")
 
 
 def _be_child(function: Callable[[], bytes], writer: int, parent: int) -> NoReturn:
-    code = _RAISED
+    code = RAISED
     try:
         die_with_parent()
         if os.getppid() != parent:
@@ -73,7 +81,7 @@ def _be_child(function: Callable[[], bytes], writer: int, parent: int) -> NoRetu
         _write_all(writer, function())
         code = 0
     except MemoryError:
-        code = _OUT_OF_MEMORY
+        code = OUT_OF_MEMORY
     except BaseException as error:  # noqa: BLE001 - the boundary of a forked process: nothing may run on into the parent's code
         _write_all(writer, f"{type(error).__name__}: {error}"[:4000].encode("utf-8", "replace"))
     finally:

@@ -286,9 +286,11 @@ class TrialsRequest(Wire):
     call_limit: float = 10.0
     """Seconds a call may take."""
     results: bool = True
-    """Whether results of calls and changes of state are wanted in the reply."""
+    """Whether results of calls and the digest of the dump are wanted in the reply."""
     databases: bool = False
     """Whether the databases at the end are."""
+    reuse: bool = False
+    """Whether the process that imports the environment is kept for the next check; only for code that was seen to start."""
 
 
 class RowChange(Wire):
@@ -375,6 +377,8 @@ class ExploreRequest(Wire):
     """Calls that are known to go well, such as solutions: some runs begin with a part of one, and go on at random from there."""
     seed: int = 0
     call_limit: float = 10.0
+    reuse: bool = False
+    """As in TrialsRequest."""
 
 
 class Violation(Wire):
@@ -450,26 +454,11 @@ class CheckFailed(Wire):
 
 
 CheckRequest = Annotated[
-    LoadRequest
-    | AppRequest
-    | VerifyRequest
-    | CallsRequest
-    | TrialsRequest
-    | InspectRequest
-    | ExploreRequest
-    | ParseRequest,
+    LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest | ParseRequest,
     Field(discriminator="op"),
 ]
 CheckReply = Annotated[
-    LoadReply
-    | AppReply
-    | VerifyReply
-    | CallsReply
-    | TrialsReply
-    | InspectReply
-    | ExploreReply
-    | ParseReply
-    | CheckFailed,
+    LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | ParseReply | CheckFailed,
     Field(discriminator="op"),
 ]
 

@@ -7,7 +7,6 @@ told by the shortest sequence of calls that was found to show it.
 import asyncio
 import base64
 import json
-import mmap
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -15,45 +14,67 @@ from typing import Final
 from awm_runtime import batches, dump, trials
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import ExploreReply, ExploreRequest, ToolCall, ToolUse, Violation, WriteSample
-from awm_runtime.explorer import DEPTH, PIECE, Explorer, Watched
+from awm_runtime.explorer import DEPTH, PIECE, Explorer
+from awm_runtime.homes import Home, Job
+from awm_runtime.watched import Watched
 
 _VIOLATIONS: Final = 40
 _DEATHS: Final = 2
 """Processes that may be lost before an exploration is given up."""
-_NOTES: Final = 1 << 16
 _TRIES: Final = 4
 """Successful calls without effect that make a writing tool suspect."""
 
 
-def explore(request: ExploreRequest, memory: int) -> ExploreReply:
+def explore(request: ExploreRequest, memory: int, home: Home | None = None) -> ExploreReply:
     """Runs outside of all confinement; every call is made in a confined child."""
-    seed = base64.b64decode(request.source.db)
-    notes = mmap.mmap(-1, _NOTES)
+    seed, source = base64.b64decode(request.source.db), request.source
+    data = request.model_copy(update={"source": source.model_copy(update={"db": "", "app_code": ""})}).model_dump_json().encode()
 
-    def note(sequence: list[ToolCall]) -> None:
-        """What is about to be called, where it outlives a process that does not come back from it."""
-        text = json.dumps([call.model_dump(mode="json") for call in sequence]).encode()
-        notes.seek(0)
-        notes.write(text.ljust(_NOTES)[:_NOTES])
+    def fresh(job: Job, order: bytes) -> batches.Fork:
+        """Children that import the environment for themselves."""
 
-    def prepare() -> batches.Piece:
-        trials.confined(memory)
-        env = Watched(request.source.app_code, seed, request.source.world_time)
-        explorer = Explorer(env, request, note)
-        return lambda index: asyncio.run(explorer.piece(index)).model_dump_json().encode()
+        def prepare(note: batches.Note) -> batches.Piece:
+            trials.confined(memory)
+            return job(Watched(source.app_code, seed, source.world_time), order, note)
+
+        return batches.forked(prepare)
 
     pieces = max(1, -(-request.calls // PIECE))
     limit = request.call_limit * 3 + 0.25 * PIECE
-    done = batches.each(pieces, prepare, limit, deaths=_DEATHS)
-    parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done]
-    joined = _joined(parts, {}, _noted(notes[:]))
-    repeats, identical = _repeated(request, seed, joined, memory)
+    fork = home.forks("explore", data) if home is not None else fresh(explorer, data)
+    done = batches.each(pieces, fork, limit, deaths=_DEATHS)
+    parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done.pieces]
+    joined = _joined(parts, {}, _noted(done.last))
+    sequence = _sequence(joined)
+    if not sequence:
+        return joined
+    order = request.model_copy(update={"scripts": [sequence], "source": source.model_copy(update={"db": "", "app_code": ""})})
+    again = order.model_dump_json().encode()
+    one = home.forks("repeat", again) if home is not None else fresh(repeater, again)
+    repeats, identical = _repeated([one, fresh(repeater, again)], request)
     return joined.model_copy(update={"repeats": repeats, "reset_identical": identical})
+
+
+def explorer(env: Watched, order: bytes, note: batches.Note) -> batches.Piece:
+    """Explores piece by piece. Runs in a confined child."""
+    request, loop = ExploreRequest.model_validate_json(order), asyncio.new_event_loop()
+
+    def told(sequence: list[ToolCall]) -> None:
+        note(json.dumps([call.model_dump(mode="json") for call in sequence]).encode())
+
+    one = Explorer(env, request, told)
+    return lambda index: loop.run_until_complete(one.piece(index)).model_dump_json().encode()
+
+
+def repeater(env: Watched, order: bytes, _note: batches.Note) -> batches.Piece:
+    """Plays the one script of a request twice. Runs in a confined child."""
+    request, loop = ExploreRequest.model_validate_json(order), asyncio.new_event_loop()
+    return lambda _: loop.run_until_complete(_digests(env, request.scripts[0], request.seed))
 
 
 def _noted(text: bytes) -> list[ToolCall]:
     try:
-        return [ToolCall.model_validate(call) for call in json.loads(text.rstrip(b"\0 ") or b"[]")]
+        return [ToolCall.model_validate(call) for call in json.loads(text or b"[]")]
     except ValueError:
         return []
 
@@ -87,18 +108,17 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
     )
 
 
-def _repeated(request: ExploreRequest, seed: bytes, seen: ExploreReply, memory: int) -> tuple[list[str], bool]:
-    """Digests of one sequence in two fresh processes; the second plays it twice. All equal where only the database counts."""
-    sequence = [sample.calls[-1] for sample in {sample.calls[-1].tool: sample for sample in seen.writes}.values()][: 2 * DEPTH]
-    if not sequence:
-        return [], True
+def _sequence(seen: ExploreReply) -> list[ToolCall]:
+    """One call of each tool that was seen to change something."""
+    return [sample.calls[-1] for sample in {sample.calls[-1].tool: sample for sample in seen.writes}.values()][: 2 * DEPTH]
 
-    def prepare() -> batches.Piece:
-        trials.confined(memory)
-        env = Watched(request.source.app_code, seed, request.source.world_time)
-        return lambda _: asyncio.run(_digests(env, sequence, request.seed))
 
-    done = batches.each(2, prepare, request.call_limit * 3, alone=True)
+def _repeated(forks: list[batches.Fork], request: ExploreRequest) -> tuple[list[str], bool]:
+    """Digests of one sequence in two processes, of which the second has imported the environment anew and plays it twice.
+
+    All equal where only the database counts.
+    """
+    done = [batches.each(1, fork, request.call_limit * 3).pieces[0] for fork in forks]
     if any(isinstance(one, ChildFailed) for one in done):
         return [], True
     first, second = (json.loads(one) for one in done if not isinstance(one, ChildFailed))

@@ -12,9 +12,9 @@ from awm_runtime.agreement import Disagreement, Readers
 from awm_runtime.arguments import Maker, Pool, resource_of
 from awm_runtime.binding import Slot, SlotBroken
 from awm_runtime.contract import ExploreReply, ExploreRequest, Tool, ToolCall, ToolResult, ToolUse, Violation, WriteSample
-from awm_runtime.environment import Environment
 from awm_runtime.references import filled_in
 from awm_runtime.upkeep import Upkeep
+from awm_runtime.watched import Watched
 
 DEPTH: Final = 8
 """Calls of one run."""
@@ -35,21 +35,6 @@ _SWEPT: Final = 40
 """Rows on which a reading tool is tried."""
 _AGREE: Final = 0.15
 """Share of runs at whose end lists and gets are compared."""
-
-
-class Watched(Environment):
-    """An environment that notes what a failed call had committed before it is put back."""
-
-    _left: bytes | None = None
-
-    def take_left(self) -> bytes | None:
-        left, self._left = self._left, None
-        return left
-
-    def _restore(self, slot: Slot, before: bytes | None) -> None:
-        if self._left is None:
-            self._left = slot.content()
-        super()._restore(slot, before)
 
 
 @dataclass

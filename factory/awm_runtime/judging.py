@@ -49,7 +49,7 @@ def _judged(source: VerifierSource, initial: bytes, ends: list[End]) -> list[Ver
             pair.final_path.write_bytes(pair.final)
             pair.final_path.chmod(0o444)
 
-        def prepare() -> batches.Piece:
+        def prepare(_note: batches.Note) -> batches.Piece:
             os.environ.clear()
             os.chdir(files.directory)
             clock.install()
@@ -63,7 +63,8 @@ def _judged(source: VerifierSource, initial: bytes, ends: list[End]) -> list[Ver
                 return verify.verdict(source, pairs[index], ends[index].answer).model_dump_json().encode()
 
         found = []
-        for done, pair in zip(batches.each(len(ends), prepare, verify.TIME_LIMIT), pairs, strict=True):
+        judged = batches.each(len(ends), batches.forked(prepare), verify.TIME_LIMIT).pieces
+        for done, pair in zip(judged, pairs, strict=True):
             if isinstance(done, ChildFailed):
                 found.append(Verdict(mode=source.mode, error=f"the verifier gave no verdict: {done}"))
             elif not pair.intact():

@@ -2,11 +2,12 @@
 
 import asyncio
 import base64
+import hashlib
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pydantic_core
@@ -16,7 +17,9 @@ from awm_runtime.binding import SlotBroken
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import ToolResult, Trial, TrialRun, TrialsReply, TrialsRequest
 from awm_runtime.environment import Environment
+from awm_runtime.homes import Home
 from awm_runtime.references import filled_in
+from awm_runtime.watched import Watched
 
 _ROWS: Final = 60
 """Changed rows of a table that a reply holds."""
@@ -27,16 +30,17 @@ _FAULTS: Final = ("internal", "timeout", "crashed")
 @dataclass(frozen=True)
 class _Played:
     arguments: list[Any]
-    results: list[ToolResult]
+    kinds: list[str]
+    results: list[Any]
     wrote: list[bool]
     initial: bytes
     final: bytes
 
 
-def play_all(request: TrialsRequest, memory: int) -> TrialsReply:
+def play_all(request: TrialsRequest, memory: int, home: Home | None = None) -> TrialsReply:
     """Runs outside of all confinement; what plays, reads and judges are confined children."""
     seed = base64.b64decode(request.source.db)
-    played = _play_stage(request, seed, memory)
+    played = _play_stage(request, seed, memory, home)
     ends = [None if isinstance(one, str) else one for one in played]
     seen, random_columns = _read_stage(request, ends, memory)
     judged = _judge_stage(request, ends)
@@ -45,15 +49,15 @@ def play_all(request: TrialsRequest, memory: int) -> TrialsReply:
         if isinstance(one, str):
             runs.append(TrialRun(error=one))
             continue
-        faults = sum(result.kind in _FAULTS for result in one.results)
+        faults = sum(kind in _FAULTS for kind in one.kinds)
         runs.append(
             TrialRun.model_validate(
                 seen[index]
                 | {
                     "arguments": one.arguments if request.results else [],
-                    "results": one.results if request.results else [],
+                    "results": one.results,
                     "db": base64.b64encode(one.final).decode() if request.databases else "",
-                    "kinds": [result.kind for result in one.results],
+                    "kinds": one.kinds,
                     "wrote": one.wrote,
                     "verdicts": [verdict.model_copy(update={"internal_errors": faults}) for verdict in judged[index]],
                 }
@@ -78,24 +82,129 @@ def _opens_session(line: str) -> bool:
     return not line[:1].isspace() and line.split("#")[0].strip().endswith(("= SessionLocal()", "= Session()", ".connect()"))
 
 
-def _play_stage(request: TrialsRequest, seed: bytes, memory: int) -> list[_Played | str]:
+def _play_stage(request: TrialsRequest, seed: bytes, memory: int, home: Home | None) -> list[_Played | str]:
     source, trials = request.source, request.trials
+    order = request.model_copy(update={"source": source.model_copy(update={"db": "", "app_code": ""}), "verifiers": []})
+    data = order.model_dump_json().encode()
+    shared = not keeps_state_by_source(source.app_code)
 
-    def prepare() -> batches.Piece:
+    def prepare(_note: batches.Note) -> batches.Piece:
         confined(memory)
-        env = Environment(source.app_code, seed, source.world_time)
-        return lambda index: _frame(env, seed, asyncio.run(play(env, trials[index])))
+        return player(Watched(source.app_code, seed, source.world_time), data, _note)
 
     most = max((len(trial.calls) for trial in trials), default=0)
-    alone = keeps_state_by_source(source.app_code)
-    done = batches.each(len(trials), prepare, request.call_limit + 0.5 * most, alone=alone)
+    fork = home.forks("play", data) if home is not None else batches.forked(prepare)
+    done = batches.each(len(trials), fork, request.call_limit + 0.5 * most, alone=not shared).pieces
     return [str(one) if isinstance(one, ChildFailed) else _unframed(seed, one) for one in done]
 
 
-def _frame(env: Environment, seed: bytes, played: _Played) -> bytes:
-    results = [result.model_dump(mode="json") for result in played.results]
-    head = {"arguments": played.arguments, "results": results, "wrote": played.wrote}
-    parts = [pydantic_core.to_json(head), pages.delta(seed, env.seed), pages.delta(seed, played.final)]
+def player(env: Watched, order: bytes, _note: batches.Note) -> batches.Piece:
+    """Plays trial i of a request; the calls that several trials begin with are made once. Runs in a confined child."""
+    request = TrialsRequest.model_validate_json(order)
+    loop = asyncio.new_event_loop()
+    prefixes = _Prefixes(request.trials)
+
+    def piece(index: int) -> bytes:
+        played = loop.run_until_complete(_play(env, request.trials[index], prefixes.of(index)))
+        return _frame(env, played, results=request.results)
+
+    return piece
+
+
+@dataclass
+class _Point:
+    """Where an episode stands after some calls."""
+
+    state: bytes | None = None
+    given: list[Any] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    wrote: list[bool] = field(default_factory=list)
+
+    def copy(self) -> "_Point":
+        return _Point(self.state, list(self.given), list(self.results), list(self.wrote))
+
+
+class _Prefixes:
+    """Points that more than one trial comes by, kept from the first to the last of them."""
+
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self._keys = [self._of(trial) for trial in trials]
+        self._left = Counter(key for keys in self._keys for key in keys)
+        self._points: dict[bytes, _Point] = {}
+
+    @staticmethod
+    def _of(trial: Trial) -> list[bytes]:
+        keys = [str(trial.seed).encode()]
+        for call in trial.calls:
+            keys.append(hashlib.sha256(keys[-1] + call.model_dump_json().encode()).digest())
+        return keys[1:]
+
+    def of(self, index: int) -> "_Way":
+        return _Way(self, self._keys[index])
+
+    def last(self, keys: list[bytes]) -> _Point:
+        """The furthest point on a way that an earlier trial has reached."""
+        found = next((self._points[key] for key in reversed(keys) if key in self._points), None)
+        for key in keys:
+            self._left[key] -= 1
+            if not self._left[key]:
+                self._points.pop(key, None)
+        return found.copy() if found is not None else _Point()
+
+    def reached(self, key: bytes, point: _Point) -> None:
+        if self._left[key] > 0:
+            self._points[key] = point.copy()
+
+
+@dataclass
+class _Way:
+    """The points of one trial among all."""
+
+    prefixes: _Prefixes
+    keys: list[bytes]
+
+    def begin(self) -> _Point:
+        return self.prefixes.last(self.keys)
+
+    def reached(self, point: _Point) -> None:
+        self.prefixes.reached(self.keys[len(point.results) - 1], point)
+
+
+async def _play(env: Environment, trial: Trial, way: _Way) -> _Point:
+    point = way.begin()
+    slot = env.new_slot()
+    if point.state is not None:
+        slot.load_bytes(point.state)
+    for step, call in enumerate(trial.calls[len(point.results) :], len(point.results) + 1):
+        content, arguments = None, None
+        try:
+            arguments = filled_in(call.arguments, point.results)
+            played = await env.play(slot, point.state, call.tool, arguments, trial.seed, step)
+            content, result = played.content, played.outcome.result()
+        except LookupError as error:
+            result = _failed("invalid_arguments", str(error))
+        except SlotBroken as error:
+            result = _failed("internal", f"the call left the database locked: {error}")
+            slot = env.new_slot()
+            if point.state is not None:
+                slot.load_bytes(point.state)
+        point.given.append(arguments)
+        point.results.append(result)
+        point.wrote.append(content is not None and content != (point.state or env.seed))
+        point.state = content or point.state
+        way.reached(point)
+    env.drop_slot(slot)
+    return point
+
+
+def _frame(env: Watched, point: _Point, *, results: bool) -> bytes:
+    head = {
+        "arguments": point.given,
+        "kinds": [result.kind for result in point.results],
+        "results": [result.model_dump(mode="json") for result in point.results] if results else [],
+        "wrote": point.wrote,
+    }
+    parts = [pydantic_core.to_json(head), pages.delta(env.given, env.seed), pages.delta(env.given, point.state or env.seed)]
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
@@ -106,34 +215,7 @@ def _unframed(seed: bytes, frame: bytes) -> _Played:
         parts.append(frame[position + 8 : position + 8 + size])
         position += 8 + size
     head = json.loads(parts[0])
-    results = [ToolResult.model_validate(result) for result in head["results"]]
-    return _Played(head["arguments"], results, head["wrote"], pages.apply(seed, parts[1]), pages.apply(seed, parts[2]))
-
-
-async def play(env: Environment, trial: Trial) -> _Played:
-    slot, state = env.new_slot(), None
-    given: list[Any] = []
-    results: list[ToolResult] = []
-    wrote: list[bool] = []
-    for step, call in enumerate(trial.calls, 1):
-        content, arguments = None, None
-        try:
-            arguments = filled_in(call.arguments, results)
-            played = await env.play(slot, state, call.tool, arguments, trial.seed, step)
-            content, result = played.content, played.outcome.result()
-        except LookupError as error:
-            result = _failed("invalid_arguments", str(error))
-        except SlotBroken as error:
-            result = _failed("internal", f"the call left the database locked: {error}")
-            slot = env.new_slot()
-            if state is not None:
-                slot.load_bytes(state)
-        given.append(arguments)
-        results.append(result)
-        wrote.append(content is not None and content != (state or env.seed))
-        state = content or state
-    slot.close()
-    return _Played(given, results, wrote, env.seed, state or env.seed)
+    return _Played(**head, initial=pages.apply(seed, parts[1]), final=pages.apply(seed, parts[2]))
 
 
 def _failed(kind: str, message: str) -> ToolResult:
@@ -150,7 +232,7 @@ def _read_stage(
         return [{} for _ in ends], list(request.random_columns)
     twins = _twins(request.trials)
 
-    def prepare() -> batches.Piece:
+    def prepare(_note: batches.Note) -> batches.Piece:
         confine.confine(confine.python_paths(), confine.Limits(memory=memory), may_fork=False)
         start = canonical.Start(first.initial, clock.parse_world_time(request.source.world_time))
         found = frozenset(request.random_columns)
@@ -158,16 +240,21 @@ def _read_stage(
             left, right = ends[one], ends[other]
             if left is not None and right is not None:
                 found |= start.random_columns(_contents(left.final), _contents(right.final))
+        known: dict[bytes, bytes] = {}
 
         def piece(index: int) -> bytes:
             if index == len(ends):
                 return json.dumps(sorted(found)).encode()
             end = ends[index]
-            return b"{}" if end is None else _read(start, end.final, found, wanted=request.results)
+            if end is None:
+                return b"{}"
+            if end.final not in known:
+                known[end.final] = _read(start, end.final, found, whole=request.results)
+            return known[end.final]
 
         return piece
 
-    done = batches.each(len(ends) + 1, prepare, _READ_LIMIT)
+    done = batches.each(len(ends) + 1, batches.forked(prepare), _READ_LIMIT).pieces
     seen = [{"error": f"its end could not be read: {one}"} if isinstance(one, ChildFailed) else json.loads(one) for one in done]
     columns = seen.pop()
     return seen, [(table, column) for table, column in columns] if isinstance(columns, list) else list(request.random_columns)
@@ -189,18 +276,14 @@ def _contents(final: bytes) -> canonical.Contents:
     return canonical.contents(dump.open_bytes(final))
 
 
-def _read(start: canonical.Start, final: bytes, random_columns: frozenset[tuple[str, str]], *, wanted: bool) -> bytes:
+def _read(start: canonical.Start, final: bytes, random_columns: frozenset[tuple[str, str]], *, whole: bool) -> bytes:
+    """`whole`: with the digest of the dump."""
     connection = dump.open_bytes(final)
-    seen: dict[str, Any] = {"state": start.digest(canonical.contents(connection), random_columns)}
-    if wanted:
-        difference = dump.difference(start.connection, connection).tables
-        seen["changes"] = {
-            table: [row.model_dump(mode="json") for row in rows[:_ROWS]]
-            for table, rows in difference.items()
-            if not table.startswith("sqlite_")
-        }
+    rows = canonical.contents(connection)
+    seen: dict[str, Any] = {"state": start.digest(rows, random_columns), "changes": start.changes(rows, _ROWS)}
+    if whole:
         seen["dump_sha256"] = dump.digest(connection)
-    return json.dumps(seen).encode()
+    return pydantic_core.to_json(seen)
 
 
 def _judge_stage(request: TrialsRequest, ends: Sequence[_Played | None]) -> list[list[Any]]:

@@ -10,10 +10,9 @@ import signal
 import socket
 import sys
 import traceback
-from typing import Any
 
 from awm_runtime import confine, frames, worker
-from awm_runtime.environment import Environment, prepare_process
+from awm_runtime.environment import Environment, prepare_process, warm_up
 from awm_runtime.frames import Frame
 from awm_runtime.loading import LoadFailed
 from awm_runtime.module_state import written_names
@@ -39,7 +38,7 @@ def main() -> None:
         return
     module_state = _module_state(order["code"], environment)
     if not module_state:
-        asyncio.run(_warm_up(environment))
+        asyncio.run(warm_up(environment))
     ready = {
         "tools": [served.tool.model_dump(mode="json") for served in environment.derived.tools],
         "confinement": held.as_dict(),
@@ -55,17 +54,6 @@ def _module_state(code: str, environment: Environment) -> list[str]:
     """Why this environment can't share a process between episodes; empty where it can."""
     found = [f"{function} writes {name}" for name, function in written_names(code).items()]
     return found + (["a connection is kept from import on"] if environment.holds_connection else [])
-
-
-async def _warm_up(environment: Environment) -> None:
-    """The first query of an engine and the first call of a tool cost many times the later ones; pay before the fork."""
-    slot = environment.new_slot()
-    for name, caller in environment.callers.items():
-        if caller.tool.method == "GET":
-            required: Any = caller.tool.input_schema.get("required", [])
-            arguments = dict.fromkeys(required, 1)
-            await environment.play(slot, None, name, arguments, 0, 1)
-    environment.drop_slot(slot)
 
 
 def _fork_on_demand(link: socket.socket, environment: Environment, limits: worker.Limits, *, solo: bool) -> None:

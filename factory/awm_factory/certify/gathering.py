@@ -124,6 +124,7 @@ class _Gathering:
             invariants=invariants,
             scripts=[solution.calls for solution in self._bundle.solutions.values()],
             seed=self._options.seed,
+            reuse=True,
         )
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
 
@@ -178,9 +179,9 @@ class _Gathering:
         """Every solution so many times, each time in another process; the first time under another seed besides."""
         seed = self._options.seed
         twins = [self._solution(task, seed) for task in tasks] + [self._solution(task, seed + 1) for task in tasks]
-        first = self._threads.submit(self._trials, twins, databases=True)
+        first = self._threads.submit(self._trials, twins, solutions=True, databases=True)
         rest = [
-            self._threads.submit(self._trials, [self._solution(task, seed) for task in tasks])
+            self._threads.submit(self._trials, [self._solution(task, seed) for task in tasks], solutions=True)
             for _ in range(self._options.solvable_runs - 1)
         ]
         replies = [first.result(), *(future.result() for future in rest)]
@@ -203,10 +204,18 @@ class _Gathering:
         return Trial(calls=solution.calls, final_answer=solution.final_answer, task_id=task.task_id, seed=seed)
 
     def _trials(
-        self, trials: list[Trial], columns: Sequence[tuple[str, str]] = (), *, databases: bool = False
+        self, trials: list[Trial], columns: Sequence[tuple[str, str]] = (), *, solutions: bool = False, databases: bool = False
     ) -> TrialsReply | CheckFailed:
+        """Only of solutions is anybody interested in what the calls answered."""
+        tasks = {trial.task_id for trial in trials}
         request = TrialsRequest(
-            source=self._source, trials=trials, verifiers=self._judges, random_columns=list(columns), databases=databases
+            source=self._source,
+            trials=trials,
+            verifiers=[verifier for verifier in self._judges if verifier.task_id in tasks],
+            random_columns=list(columns),
+            results=solutions,
+            databases=databases,
+            reuse=True,
         )
         return expect(TrialsReply, self._sandbox.check(request, min(_LONGEST, 60.0 + 10.0 * len(trials))))
 
