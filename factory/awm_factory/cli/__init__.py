@@ -18,6 +18,7 @@ from awm_factory.cli.environments import build, check, export, import_, list_, r
 from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
 from awm_factory.cli.registry import push
+from awm_factory.cli.rollout import rollout
 from awm_factory.cli.runs import runs
 from awm_factory.cli.stub import stub_llm
 from awm_factory.cli.synth import synth
@@ -60,6 +61,7 @@ for command in (
     verify,
     agreement_,
     diversity,
+    rollout,
 ):
     cli.add_command(command)
 
