@@ -27,6 +27,8 @@ class ModelFacts(BaseModel):
     """The same for tokens of answers, thinking included."""
     most_tokens: int | None = Field(None, gt=0)
     """Longest answer, in tokens; longer ones are not asked for."""
+    source: str | None = None
+    """Where the numbers were read, and when."""
 
 
 _TABLE = TypeAdapter(dict[str, ModelFacts])

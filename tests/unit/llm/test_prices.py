@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ def test_cached_tokens_have_a_price_of_their_own_and_dated_names_share_one() -> 
     assert prices.usd("gpt-4.1", MILLION) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 8)
     assert prices.usd("gpt-4.1-2025-04-14", MILLION) == prices.usd("gpt-4.1", MILLION)
     assert prices.facts("gpt-4o").most_tokens == 16384
+
+
+def test_every_price_says_where_it_was_read_and_when() -> None:
+    for model, facts in Prices.load().table.items():
+        assert re.search(r"\S+@[0-9a-f]{12}, read \d{4}-\d\d-\d\d$", facts.source or ""), model
+        assert facts.input is not None, model
+        assert facts.output is not None, model
 
 
 def test_an_unknown_model_has_no_price_rather_than_a_likely_one() -> None:
