@@ -13,6 +13,7 @@ import re
 import subprocess
 import textwrap
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from pydantic import JsonValue
@@ -239,6 +240,7 @@ def _defines(code: str, name: str | None) -> bool:
     return name is None or any(match is not None and name in match.groups() for match in matches)
 
 
+@lru_cache(maxsize=16)
 def _syntax_error(code: str) -> str | None:
     """What ruff's parser says, or None. It is a process of its own: an answer that overflows its stack ends nothing else."""
     flags = ["--isolated", "--no-cache", "--quiet", "--select", "E9", "--target-version", _PYTHON, "--output-format", "json"]

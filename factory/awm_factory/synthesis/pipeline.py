@@ -9,7 +9,6 @@ import asyncio
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -25,6 +24,7 @@ from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.repair import Outcome, Repair
 from awm_factory.synthesis.report import Row, StageFigures, SynthesisReport
 from awm_factory.synthesis.settings import Settings
+from awm_factory.synthesis.slots import Lanes
 from awm_factory.synthesis.stage import owner
 from awm_factory.synthesis.stages import open_stages
 from awm_factory.synthesis.workbench import Workbench
@@ -64,9 +64,9 @@ class Pipeline:
         self._workbench = workbench
         self._settings = settings
         self._progress = progress
-        self._executor = ThreadPoolExecutor(lanes, thread_name_prefix="awm-check")
+        self._lanes = Lanes(lanes)
         self._notebook = notebook
-        self._repair = Repair(model, settings, notebook, self._executor)
+        self._repair = Repair(model, settings, notebook, self._lanes)
 
     async def run(self, drafts: AsyncIterable[Draft], plan: Sequence[str], keep: Callable[[Made], None]) -> SynthesisReport:
         """Take every draft through `plan`. `keep` is told what each comes to, in a thread; the report has the drafts' order."""
@@ -84,13 +84,13 @@ class Pipeline:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._executor.shutdown(cancel_futures=True)
+            self._lanes.close()
 
     async def _one(self, draft: Draft, plan: Sequence[str], keep: Callable[[Made], None]) -> Row:
         row = Row(draft.env_id, draft.scenario.name)
         try:
             made = await _Course(self, row, plan).run(draft)
-            await asyncio.get_running_loop().run_in_executor(self._executor, keep, made)
+            await self._lanes.run("keep", keep, made)
         except (BudgetSpent, OutOfQuota) as error:
             row.outcome, row.error = "stopped", str(error)
         except AwmError as error:
@@ -124,10 +124,7 @@ class Pipeline:
 
     async def prove(self, draft: Draft) -> Certified:
         self._progress.stage(draft.env_id, "certify")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor, certify, draft.bundle(), self._workbench.sandbox, self._workbench.options
-        )
+        return await self._lanes.run("certify", certify, draft.bundle(), self._workbench.sandbox, self._workbench.options)
 
     @property
     def settings(self) -> Settings:

@@ -6,8 +6,7 @@ nothing passes as good by outliving its attempts. Everything sent follows from w
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -19,11 +18,10 @@ from awm_factory.synthesis import prompts
 from awm_factory.synthesis.draft import STAGES, Draft
 from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.settings import Settings
-from awm_factory.synthesis.slots import Slots
+from awm_factory.synthesis.slots import Lanes, Slots
 from awm_factory.synthesis.stage import Stage, owner
 
 A = TypeVar("A")
-T = TypeVar("T")
 WEIGHTS: Final = {"error": 10, "warning": 1}
 MOST_SHOWN: Final = 30
 """Problems told in one prompt."""
@@ -86,12 +84,11 @@ class _Pass(Generic[A]):
 
 
 class Repair:
-    def __init__(self, model: Model, settings: Settings, notebook: Notebook, executor: Executor) -> None:
-        """`executor`: threads in which checks wait for the sandbox, as many as it has lanes."""
+    def __init__(self, model: Model, settings: Settings, notebook: Notebook, lanes: Lanes) -> None:
         self._model = model
         self._settings = settings
         self._notebook = notebook
-        self._executor = executor
+        self._lanes = lanes
         self._slots = Slots(settings.requests)
         self._ended: BudgetSpent | OutOfQuota | None = None
         """What ended the run for all: no further prompt is written, let alone sent."""
@@ -104,7 +101,7 @@ class Repair:
         state: _Pass[A] = _Pass(stage.name)
         existing = stage.existing(draft)
         if existing is not None:
-            problems = [*await self._threaded(stage.check, existing, draft), *given]
+            problems = [*await self._lanes.run(stage.name, stage.check, existing, draft), *given]
             state.offer(existing, problems, 0)
             if _settled(stage, problems):
                 return Outcome(stage, existing, problems, 0)
@@ -114,7 +111,7 @@ class Repair:
             answers += 1
             settled = await self._attempt(stage, draft, state, before + answers)
         if state.best_number:
-            await self._threaded(self._notebook.choose, draft.env_id, stage.name, stage.item, state.best_number)
+            await asyncio.to_thread(self._notebook.choose, draft.env_id, stage.name, stage.item, state.best_number)
         return Outcome(stage, state.best, state.problems, answers)
 
     async def _attempt(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> bool:
@@ -135,7 +132,7 @@ class Repair:
             except (BudgetSpent, OutOfQuota) as error:
                 self._ended = error
                 raise
-        return await self._threaded(self._judge, stage, draft, state, request, reply, started)
+        return await self._lanes.run(stage.name, self._judge, stage, draft, state, request, reply, started)
 
     def _judge(
         self, stage: Stage[A], draft: Draft, state: _Pass[A], request: ModelRequest, reply: ModelReply, started: float
@@ -178,9 +175,6 @@ class Repair:
             )
         )
         return settled
-
-    async def _threaded(self, function: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
     async def _messages(self, stage: Stage[A], draft: Draft, state: _Pass[A], number: int) -> tuple[Message, ...]:
         """The stage's own prompt; from the second answer on with the best attempt and what is wrong with it."""

@@ -1,13 +1,20 @@
-"""Room for so many requests at once, given to the scenarios that have the longest way to go.
+"""Room for so many requests and so many checks at once, given to the scenarios that have the longest way to go.
 
 A prompt holds schema, data and code of its environment, so it is written only once there is room to send it: a thousand
-scenarios of ten tasks would otherwise hold ten thousand prompts. The longest way first keeps the end of a run short.
+scenarios of ten tasks would otherwise hold ten thousand prompts. The longest way first keeps the end of a run short. Checks are
+taken in the same order: behind one of code wait the requests of ten tasks, behind one of a verifier at most one.
 """
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from awm_factory.synthesis.draft import STAGES
+
+T = TypeVar("T")
 
 
 class Slots:
@@ -44,3 +51,20 @@ class Slots:
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+class Lanes:
+    """Threads in which checks wait for the sandbox, as many as it has lanes."""
+
+    def __init__(self, size: int) -> None:
+        self._slots = Slots(size)
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="awm-check")
+
+    async def run(self, stage: str, function: Callable[..., T], *arguments: object) -> T:
+        """`stage`: what it is done for; anything else (to prove, to keep) comes last, since no request waits for it."""
+        rank = STAGES.index(stage) if stage in STAGES else len(STAGES)
+        async with self._slots.take(rank):
+            return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)

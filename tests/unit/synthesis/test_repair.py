@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from awm_factory.synthesis.draft import Draft
 from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.repair import Outcome, Repair
 from awm_factory.synthesis.settings import Settings
+from awm_factory.synthesis.slots import Lanes
 from llm_support import FunctionModel
 from synthesis_support import shelf
 
@@ -72,9 +72,12 @@ class Talk:
         return self._answers.pop(0)
 
     def run(self, stage: Sheep, given: Sequence[Problem] = (), model: Any = None) -> Outcome[int]:
-        with ThreadPoolExecutor(1) as executor:
-            repair = Repair(model or FunctionModel(self.answer), self._settings, Notebook(self.store, "r"), executor)
+        lanes = Lanes(1)
+        try:
+            repair = Repair(model or FunctionModel(self.answer), self._settings, Notebook(self.store, "r"), lanes)
             return asyncio.run(repair.run(stage, shelf(), given))
+        finally:
+            lanes.close()
 
     def asked(self, number: int) -> str:
         return "\n".join(f"{message.role}: {message.content}" for message in self.requests[number].messages)

@@ -1,8 +1,9 @@
-"""Room for requests: never more at once than there is, the longest way first, and none lost when a waiter gives up."""
+"""Room for requests and checks: never more at once than there is, the longest way first, and none lost when a waiter gives up."""
 
 import asyncio
+import threading
 
-from awm_factory.synthesis.slots import Slots
+from awm_factory.synthesis.slots import Lanes, Slots
 
 
 def test_so_many_at_once_and_low_ranks_first() -> None:
@@ -42,3 +43,38 @@ def test_a_waiter_that_is_cancelled_takes_no_room() -> None:
         return await asyncio.wait_for(third, 1)
 
     assert asyncio.run(go()) == "c"
+
+
+def test_checks_of_what_comes_first_are_done_first_and_proofs_last() -> None:
+    async def go() -> list[str]:
+        lanes, order, begun = Lanes(1), list[str](), threading.Event()
+        try:
+            blocking = asyncio.create_task(lanes.run("tasks", begun.wait))
+            await asyncio.sleep(0)
+            names = ["certify", "solutions", "verifiers", "code", "keep", "code"]
+            others = [asyncio.create_task(lanes.run(name, order.append, name)) for name in names]
+            await asyncio.sleep(0)
+            assert not order
+            begun.set()
+            await asyncio.gather(blocking, *others)
+        finally:
+            begun.set()
+            lanes.close()
+        return order
+
+    assert asyncio.run(go()) == ["code", "code", "verifiers", "solutions", "certify", "keep"]
+
+
+def test_a_check_that_is_given_up_leaves_its_lane_to_the_next() -> None:
+    async def go() -> str:
+        lanes, release = Lanes(1), threading.Event()
+        try:
+            first = asyncio.create_task(lanes.run("code", release.wait))
+            await asyncio.sleep(0)
+            first.cancel()
+            release.set()
+            return await asyncio.wait_for(lanes.run("code", str, "next"), 5)
+        finally:
+            lanes.close()
+
+    assert asyncio.run(go()) == "next"
