@@ -100,17 +100,22 @@ lint: .venv ## ruff and the import layers
 types: .venv ## mypy --strict
 	$(BIN)/mypy
 
-# Wheels for the base image are chosen for the engine's platform, so each platform has a lock without markers.
+# Wheels for images are chosen for the engine's platform, so each platform has a lock without markers.
 COMPILE := $(BIN)/uv pip compile --quiet --no-annotate --generate-hashes --custom-compile-command 'make lock' \
   $(if $(filter-out 0,$(strip $(UPGRADE))),--upgrade)
 COMPILE_BASE := $(COMPILE) --python-version 3.13 --only-binary :all: images/base/requirements.in
+COMPILE_LEASE := $(COMPILE) --python-version 3.13 --only-binary :all: images/lease/requirements.in
 
 .PHONY: lock
 lock: .venv ## Write the locks from pyproject.toml and images/base/requirements.in (UPGRADE=1: to newest versions)
 	$(COMPILE_BASE) --python-platform x86_64-manylinux_2_28 --output-file images/base/requirements.linux-amd64.lock
 	$(COMPILE_BASE) --python-platform aarch64-manylinux_2_28 --output-file images/base/requirements.linux-arm64.lock
-	$(COMPILE) --universal --python-version 3.11 --constraint images/base/requirements.linux-amd64.lock --group dev pyproject.toml \
-	  --output-file requirements.lock
+	$(COMPILE_LEASE) --python-platform x86_64-manylinux_2_28 --constraint images/base/requirements.linux-amd64.lock \
+	  --output-file images/lease/requirements.linux-amd64.lock
+	$(COMPILE_LEASE) --python-platform aarch64-manylinux_2_28 --constraint images/base/requirements.linux-arm64.lock \
+	  --output-file images/lease/requirements.linux-arm64.lock
+	$(COMPILE) --universal --python-version 3.11 --constraint images/base/requirements.linux-amd64.lock --extra factory \
+	  --group dev pyproject.toml --output-file requirements.lock
 	@$(MAKE) --no-print-directory .venv
 
 .PHONY: clean

@@ -30,7 +30,6 @@ every command shares come from the environment; [setup.md](setup.md) lists them.
 | 7 | the database of runs can't be used |
 | 8 | a language model gave nothing that can be used |
 | 9 | the next call might cost more than the budget leaves |
-| 10 | an episode failed: a container, the fleet, the environment, or what was asked of it |
 | 10 | an episode failed by the fault of policy, environment or infrastructure |
 | 130 | interrupted; what was running has been removed |
 """

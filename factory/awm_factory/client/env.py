@@ -70,8 +70,12 @@ class AwmEnv:
         It runs without any rights, listens on loopback only and asks for a token. Should this process die without a word, it ends
         and is removed by itself after `ttl` seconds. The engine must have the image already.
         """
-        from awm_factory.client.container import ThrowawayPlace
-
+        try:
+            from awm_factory.client.container import ThrowawayPlace
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"from_image needs Docker's SDK ({error.name} is missing); pip install 'awm-factory[docker]'"
+            ) from error
         return cls(ThrowawayPlace(image, ttl=ttl, timeout=timeout, memory=memory))
 
     def beside(self) -> "AwmEnv":
