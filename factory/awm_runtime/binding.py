@@ -21,7 +21,7 @@ from sqlalchemy.engine import create as _engine_create
 from sqlalchemy.engine.url import make_url
 from sqlalchemy.pool import ConnectionPoolEntry, Pool, QueuePool
 
-from awm_runtime import clock
+from awm_runtime import clock, pages
 
 _real_connect: Final = sqlite3.connect
 _real_create_engine: Final = sqlalchemy.create_engine
@@ -84,6 +84,7 @@ class Slot:
         """Replace the content. Raises SlotBroken where something still holds a lock (the copy would wait for it for ever)."""
         self.check_unlocked()
         source.backup(self.anchor)
+        self._forget_pages()
 
     def load_bytes(self, data: bytes) -> None:
         scratch = _scratch()
@@ -92,10 +93,24 @@ class Slot:
 
     def content(self) -> bytes:
         """The database file, as committed."""
+        data = self._serialized()
+        return b"".join((_without_history(data), memoryview(data)[_HEADER:]))
+
+    def delta(self, seed: bytes) -> bytes:
+        """`content` as what it differs in from the seed."""
+        data = self._serialized()
+        return pages.delta(seed, data, _without_history(data))
+
+    def _serialized(self) -> bytes:
         self.check_unlocked()
         scratch = _scratch()
         self.anchor.backup(scratch)
-        return _without_history(scratch.serialize())
+        self._forget_pages()
+        return scratch.serialize()
+
+    def _forget_pages(self) -> None:
+        """A copy in or out leaves the anchor with every page in its cache: the database's size once more, for each episode."""
+        self.anchor.execute("PRAGMA shrink_memory").close()
 
     def check_unlocked(self) -> None:
         try:
@@ -166,16 +181,17 @@ def _is_open(connection: sqlite3.Connection) -> bool:
     return True
 
 
+_HEADER: Final = 100
 _COUNTERS: Final = (24, 40, 92)
 """Where the header counts changes of the file, changes of the schema, and the change that its size is valid for."""
 
 
 def _without_history(data: bytes) -> bytes:
-    """The same database without a trace of how often its slot was written to; SQLite counts on from any value."""
-    header = bytearray(data[:100])
+    """A database's header without a trace of how often its slot was written to; SQLite counts on from any value."""
+    header = bytearray(data[:_HEADER])
     for offset in _COUNTERS:
         header[offset : offset + 4] = b"\0\0\0\1"
-    return bytes(header) + data[100:]
+    return bytes(header)
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any, Final
 import sqlalchemy
 from sqlalchemy import orm
 
-from awm_runtime import binding, calling, clock, dump, faults, loading, tools
+from awm_runtime import binding, calling, clock, dump, faults, loading, pages, tools
 from awm_runtime.binding import SharedSlot, Slot
 from awm_runtime.calling import Caller, Outcome
 from awm_runtime.faults import Fault
@@ -41,7 +41,7 @@ def prepare_process() -> None:
 class Played:
     outcome: Outcome
     content: bytes | None
-    """The database after the call where it changed something, else None."""
+    """The database after the call where it changed something, else None; its delta where the environment keeps deltas."""
     leaked: bool
 
 
@@ -64,6 +64,8 @@ class Environment:
         self.seed_connection = dump.open_bytes(self.seed)
         self.callers: dict[str, Caller] = {s.tool.name: Caller(self.loaded.app, s) for s in self.derived.tools}
         self.slot = slot
+        self.keeps_deltas = False
+        """Databases are given and taken as deltas against the seed, as `pages` makes them."""
 
     def new_slot(self) -> Slot:
         """A slot that holds the seed. An environment that kept a connection from import on has only the one it is bound to."""
@@ -109,7 +111,7 @@ class Environment:
             shared.close()
         assert played is not None, "a shared slot is the last resort"
         if played.content is not None:
-            slot.load_bytes(played.content)
+            self.fill(slot, played.content)
         return played
 
     async def _play_in(
@@ -139,7 +141,7 @@ class Environment:
         if outcome.is_error:
             self._restore(slot, before)
             return Played(outcome, None, leaked)
-        return Played(outcome, slot.content(), leaked)
+        return Played(outcome, slot.delta(self.seed) if self.keeps_deltas else slot.content(), leaked)
 
     def _explain(self, slot: Slot, before: bytes | None, error: BaseException, version: int) -> Outcome:
         if isinstance(error, KeyboardInterrupt):
@@ -149,10 +151,14 @@ class Environment:
         return calling.failed(faults.from_exception(error, slot.anchor))
 
     def _restore(self, slot: Slot, before: bytes | None) -> None:
-        if before is None:
+        self.fill(slot, before)
+
+    def fill(self, slot: Slot, content: bytes | None) -> None:
+        """None is the seed. Raises SlotBroken."""
+        if content is None:
             slot.load(self.seed_connection)
         else:
-            slot.load_bytes(before)
+            slot.load_bytes(pages.apply(self.seed, content) if self.keeps_deltas else content)
 
 
 async def warm_up(env: Environment) -> None:

@@ -8,12 +8,19 @@ _SIZE: Final = struct.Struct("!Q")
 _INDEX: Final = struct.Struct("!I")
 
 
-def delta(seed: bytes, content: bytes) -> bytes:
+def delta(seed: bytes, content: bytes, header: bytes = b"") -> bytes:
+    """What `apply` makes the content of again; `header` stands in the place of its first bytes."""
     parts = [_SIZE.pack(len(content))]
-    for index in range(0, len(content), _BLOCK):
-        block = content[index : index + _BLOCK]
-        if block != seed[index : index + _BLOCK]:
-            parts += (_INDEX.pack(index // _BLOCK), block)
+    known = memoryview(seed)
+    if header:
+        first = header + content[len(header) : _BLOCK]
+        if first != seed[: len(first)]:
+            parts += (_INDEX.pack(0), first)
+    for start in range(_BLOCK if header else 0, len(content), _BLOCK):
+        end = min(start + _BLOCK, len(content))
+        # Compared in place: nothing is copied of what did not change.
+        if end > len(seed) or not content.startswith(known[start:end], start):
+            parts += (_INDEX.pack(start // _BLOCK), content[start:end])
     return b"".join(parts)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import pydantic_core
 
-from awm_runtime import confine, frames, pages
+from awm_runtime import confine, frames
 from awm_runtime.binding import Slot, SlotBroken
 from awm_runtime.calling import Outcome, failed
 from awm_runtime.environment import Environment, Played
@@ -31,8 +31,8 @@ FEWEST_SLOTS: Final = 8
 class _Held:
     slot: Slot
     version: int
-    content: bytes | None
-    """What the slot holds; None is the seed."""
+    changes: bytes | None
+    """What the slot holds, as its delta; None is the seed."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Worker:
         self.environment, self.link, self.max_result = environment, link, limits.result
         self.most_slots = max(FEWEST_SLOTS, limits.warm_memory // (len(environment.seed) + CONNECTION))
         self.held: OrderedDict[str, _Held] = OrderedDict()
+        environment.keeps_deltas = True
 
     def serve(self) -> NoReturn:
         asyncio.run(self._serve())
@@ -65,10 +66,10 @@ class Worker:
         if held is None or held.version != ask["version"]:
             if not ask["sent"]:
                 return Frame({"state_needed": True})
-            held = self._fill_slot(ask["episode"], ask["version"], frame.blob)
+            held = self._fill_slot(ask["episode"], ask["version"], frame.blob or None)
         self.held.move_to_end(ask["episode"])
         try:
-            played = await self.environment.play(held.slot, held.content, ask["tool"], ask["arguments"], ask["seed"], ask["step"])
+            played = await self.environment.play(held.slot, held.changes, ask["tool"], ask["arguments"], ask["seed"], ask["step"])
         except SlotBroken:
             # The call's outcome is lost with its slot; the episode goes on from its last good state.
             self._drop(ask["episode"])
@@ -79,8 +80,8 @@ class Worker:
         outcome = self._limited(played.outcome)
         changes = b""
         if played.content is not None and not outcome.is_error:
-            held.content, held.version = played.content, ask["next"]
-            changes = pages.delta(self.environment.seed, played.content)
+            held.changes, held.version = played.content, ask["next"]
+            changes = played.content
         elif played.content is not None:
             self._drop(ask["episode"])
         body = mcp_result(outcome) if ask["mcp"] else outcome.body
@@ -99,18 +100,17 @@ class Worker:
         message = f"the result has {len(outcome.body)} bytes, more than {self.max_result}; ask for less at a time"
         return failed(Fault("refused", message))
 
-    def _fill_slot(self, episode: str, version: int, changes: bytes) -> _Held:
-        content = pages.apply(self.environment.seed, changes) if changes else None
+    def _fill_slot(self, episode: str, version: int, changes: bytes | None) -> _Held:
         old = self.held.get(episode)
         slot = old.slot if old is not None else self._free_slot()
         try:
-            self._fill(slot, content)
+            self.environment.fill(slot, changes)
         except SlotBroken:
             if self.environment.holds_connection:
                 raise
             slot = Slot(self.environment.max_pages)
-            self._fill(slot, content)
-        held = _Held(slot, version, content)
+            self.environment.fill(slot, changes)
+        held = _Held(slot, version, changes)
         self.held[episode] = held
         return held
 
@@ -120,12 +120,6 @@ class Worker:
         if len(self.held) < self.most_slots:
             return Slot(self.environment.max_pages)
         return self.held.popitem(last=False)[1].slot
-
-    def _fill(self, slot: Slot, content: bytes | None) -> None:
-        if content is None:
-            slot.load(self.environment.seed_connection)
-        else:
-            slot.load_bytes(content)
 
     def _drop(self, episode: str) -> None:
         if (held := self.held.pop(episode, None)) is not None:
