@@ -17,6 +17,7 @@ from awm_factory.problems import errors
 from awm_factory.sandbox import ProcessSandbox, Sandbox
 from awm_factory.synthesis.artifacts import ApiSpec, SampleData, Scenario, Schema, VerifierPair
 from awm_factory.synthesis.draft import Draft
+from awm_factory.synthesis.scripted import written
 from awm_runtime.contract import (
     AppReply,
     AppRequest,
@@ -41,12 +42,14 @@ FAULTS = json.loads((FAULTY / "faults.json").read_text(encoding="utf-8"))
 TASKS = range(10)
 
 
-def text(folder: Path, name: str) -> str:
-    return (folder / name).read_text(encoding="utf-8")
+def text(folder: Path, name: str, attempt: int = 0) -> str:
+    found = written(folder, name, attempt)
+    assert found is not None, name
+    return found
 
 
-def part(folder: Path, name: str) -> Any:
-    return json.loads(text(folder, name))
+def part(folder: Path, name: str, attempt: int = 0) -> Any:
+    return json.loads(text(folder, name, attempt))
 
 
 def bundle_of(folder: Path) -> Bundle:
@@ -154,7 +157,7 @@ def test_each_task_has_at_least_four_near_misses(folder: Path) -> None:
 
 def test_every_fault_that_is_described_stands_in_a_file_of_its_own_beside_a_good_one() -> None:
     described = {entry["file"] for entry in FAULTS}
-    present = {str(path.relative_to(FAULTY)) for path in FAULTY.rglob("*.[0-9].*") if path.stem.split(".")[-1].isdigit()}
+    present = {str(path.relative_to(FAULTY)) for path in FAULTY.rglob("*.[0-9].*")}
     assert described == present
     assert {entry["stage"] for entry in FAULTS} == {
         "scenario",
@@ -167,15 +170,16 @@ def test_every_fault_that_is_described_stands_in_a_file_of_its_own_beside_a_good
         "solutions",
     }
     for entry in FAULTS:
-        stem, number, suffix = entry["file"].rsplit(".", 2)
-        assert int(number) == entry["attempt"]
-        assert text(FAULTY, entry["file"]) != text(FAULTY, f"{stem}.{suffix}")
+        stem = entry["file"].removesuffix(".json").removesuffix(".edits").removesuffix(".py").removesuffix(f".{entry['attempt']}")
+        good = next(f"{stem}{suffix}" for suffix in (".py", ".json") if (FAULTY / f"{stem}{suffix}").is_file())
+        assert text(FAULTY, good, entry["attempt"]) != text(FAULTY, good)
         assert all(fault["where"] and fault["what"] and fault["found_by"] for fault in entry["faults"])
 
 
-def failures(sandbox: Sandbox, schema: str, data: str | None) -> list[tuple[str, int]]:
-    made = Schema.model_validate(part(FAULTY, schema))
-    rows = SampleData.model_validate(part(FAULTY, data)) if data else SampleData(tables=[])
+def failures(sandbox: Sandbox, schema: int, data: int | None) -> list[tuple[str, int]]:
+    """Table and place of the statements that fail, of these attempts; 0 is the good one."""
+    made = Schema.model_validate(part(FAULTY, "schema.json", schema))
+    rows = SampleData.model_validate(part(FAULTY, "data.json", data)) if data is not None else SampleData(tables=[])
     request = LoadRequest(
         world_time="2026-01-01T00:00:00Z",
         statements_schema=[
@@ -195,19 +199,19 @@ def failures(sandbox: Sandbox, schema: str, data: str | None) -> list[tuple[str,
 
 
 def test_the_first_schema_and_the_first_rows_fail_where_it_is_said(sandbox: Sandbox) -> None:
-    assert failures(sandbox, "schema.1.json", None) == [("patients", 1), ("waitlist_entries", 0), ("waitlist_entries", 1)]
-    assert failures(sandbox, "schema.json", "data.1.json") == [("appointments", 15), ("vaccinations", 11)]
-    assert failures(sandbox, "schema.json", "data.json") == []
+    assert failures(sandbox, 1, None) == [("patients", 1), ("waitlist_entries", 0), ("waitlist_entries", 1)]
+    assert failures(sandbox, 0, 1) == [("appointments", 15), ("vaccinations", 11)]
+    assert failures(sandbox, 0, 0) == []
 
 
-def app_of(sandbox: Sandbox, bundle: Bundle, name: str) -> AppReply | CheckFailed:
-    reply = sandbox.check(AppRequest(source=source_of(bundle, text(FAULTY, name))))
+def app_of(sandbox: Sandbox, bundle: Bundle, attempt: int) -> AppReply | CheckFailed:
+    reply = sandbox.check(AppRequest(source=source_of(bundle, text(FAULTY, "code.py", attempt))))
     assert isinstance(reply, AppReply | CheckFailed), reply
     return reply
 
 
 def test_the_first_code_does_not_start_and_the_second_serves_other_tools(sandbox: Sandbox, faulty: Bundle) -> None:
-    first, second = app_of(sandbox, faulty, "code.1.py"), app_of(sandbox, faulty, "code.2.py")
+    first, second = app_of(sandbox, faulty, 1), app_of(sandbox, faulty, 2)
     assert isinstance(first, AppReply)
     assert isinstance(second, AppReply)
     assert [finding.kind for finding in first.findings] == ["import_error"]
@@ -222,8 +226,8 @@ def test_the_first_verifiers_reward_nothing_or_crash_on_a_database_nobody_touche
     database = base64.b64encode(faulty.seed_db).decode()
     request = VerifyRequest(
         verifiers=[
-            VerifierSource(task_id=0, mode="code", code=text(FAULTY, "verifiers/0.code.1.py")),
-            VerifierSource(task_id=2, mode="sql", code=text(FAULTY, "verifiers/2.sql.1.py")),
+            VerifierSource(task_id=0, mode="code", code=text(FAULTY, "verifiers/0.code.py", 1)),
+            VerifierSource(task_id=2, mode="sql", code=text(FAULTY, "verifiers/2.sql.py", 1)),
         ],
         initial_db=database,
         final_db=database,
@@ -237,6 +241,6 @@ def test_the_first_verifiers_reward_nothing_or_crash_on_a_database_nobody_touche
 
 
 def test_one_of_the_first_solutions_does_not_solve_its_task(sandbox: Sandbox, faulty: Bundle) -> None:
-    runs = play(sandbox, faulty, part(FAULTY, "solutions.1.json"))
+    runs = play(sandbox, faulty, part(FAULTY, "solutions.json", 1))
     said = {task: run.verdicts[0].classification for task, run in zip(TASKS, runs, strict=True)}
     assert {task for task, verdict in said.items() if verdict != "complete"} == {1}

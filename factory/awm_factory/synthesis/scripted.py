@@ -6,7 +6,8 @@ One folder an environment, named as one likes, found by the name in its scenario
     verifiers/<task>.code.py  verifiers/<task>.sql.py  solutions.json
 
 `schema.1.json` answers the first attempt, `schema.json` every attempt that has no file of its own; so with all of them
-(`code.2.py`, `verifiers/3.code.1.py`). The files hold artifacts; what is sent has the form that the prompts ask for.
+(`code.2.py`, `verifiers/3.code.1.py`). Where an attempt differs in a few places only, `code.1.edits.json` lists these: each `old`
+stands once in `code.py` and becomes `new`. The files hold artifacts; what is sent has the form that the prompts ask for.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from awm_factory.errors import RecordingMissing
+from awm_factory.errors import FormatError, RecordingMissing
 from awm_factory.ids import env_id
 from awm_factory.llm.protocol import ModelReply, ModelRequest, Purpose, Usage
 from awm_factory.synthesis.stages.common import fenced_json, fenced_python
@@ -73,26 +74,41 @@ class ScriptedModel:
         return found
 
     def _solution(self, purpose: Purpose) -> dict[str, Any]:
-        for name in (f"solutions.{purpose.attempt}.json", "solutions.json"):
-            path = self._folder(purpose) / name
-            entries = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-            for entry in entries:
+        for attempt in (purpose.attempt, 0):
+            for entry in json.loads(written(self._folder(purpose), "solutions.json", attempt) or "[]"):
                 if str(entry["task_id"]) == purpose.item:
                     return {key: value for key, value in entry.items() if key != "task_id"}
         raise _missing(self._folder(purpose) / "solutions.json", purpose)
 
     def _text(self, purpose: Purpose, stem: str, suffix: str) -> str:
-        for name in (f"{stem}.{purpose.attempt}.{suffix}", f"{stem}.{suffix}"):
-            path = self._folder(purpose) / name
-            if path.is_file():
-                return path.read_text(encoding="utf-8")
-        raise _missing(self._folder(purpose) / f"{stem}.{suffix}", purpose)
+        name = f"{stem}.{suffix}"
+        text = written(self._folder(purpose), name, purpose.attempt)
+        if text is None:
+            raise _missing(self._folder(purpose) / name, purpose)
+        return text
 
     def _folder(self, purpose: Purpose) -> Path:
         folder = self._folders.get(purpose.env_id)
         if folder is None:
             raise _missing(Path("scenario.json"), purpose)
         return folder
+
+
+def written(folder: Path, name: str, attempt: int) -> str | None:
+    """What a folder says for this attempt: a file of its own, or the one for all of them with the attempt's edits.
+
+    Raises FormatError where an edit does not fit.
+    """
+    stem, suffix = name.rsplit(".", 1)
+    own, edits, common = (folder / f"{stem}.{attempt}.{suffix}", folder / f"{stem}.{attempt}.edits.json", folder / name)
+    if own.is_file() or not common.is_file():
+        return own.read_text(encoding="utf-8") if own.is_file() else None
+    text = common.read_text(encoding="utf-8")
+    for edit in json.loads(edits.read_text(encoding="utf-8")) if edits.is_file() else []:
+        if text.count(edit["old"]) != 1:
+            raise FormatError(f"{edits}: {edit['old'][:60]!r} does not stand once in {name}; bring the edit up to date")
+        text = text.replace(edit["old"], edit["new"])
+    return text
 
 
 def unwrapped(stage: str, value: JsonValue) -> JsonValue:
