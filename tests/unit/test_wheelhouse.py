@@ -18,7 +18,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setattr(wheelhouse, "lock", lambda _: tmp_path / "pins.lock")
+    monkeypatch.setattr(wheelhouse, "lock", lambda *_: tmp_path / "pins.lock")
     return folder
 
 

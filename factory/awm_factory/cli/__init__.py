@@ -15,6 +15,7 @@ import click
 from awm_factory.cli.certify import audit, certify
 from awm_factory.cli.diversity import diversity
 from awm_factory.cli.environments import build, check, export, import_, list_, render, smoke
+from awm_factory.cli.fleet import fleet
 from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
 from awm_factory.cli.registry import push
@@ -60,6 +61,7 @@ for command in (
     stub_llm,
     verify,
     agreement_,
+    fleet,
     diversity,
     rollout,
 ):

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import DockerException
 from filelock import FileLock
 
 from awm_factory import resources
 from awm_factory.config import Config
 from awm_factory.errors import EngineError
 from awm_factory.images import wheelhouse
-from awm_factory.images.build import run_build
+from awm_factory.images.build import image_id_of, run_build
 from awm_factory.images.engine import Engine, Say, say_on_stderr
-from awm_factory.images.os_image import Pin, ensure_os
+from awm_factory.images.os_image import ensure_os
 
 REPOSITORY: Final = "awm/base"
 
@@ -59,15 +59,16 @@ def ensure_base(engine: Engine, config: Config, say: Say = say_on_stderr) -> Bas
 def _ensure(engine: Engine, config: Config, say: Say) -> BaseImage:
     system = ensure_os(engine, config, say)
     files = _files()
-    reference = f"{REPOSITORY}:{_digest(files, system)[:16]}"
+    wheels = wheelhouse.lock(system.platform).read_bytes()
+    reference = f"{REPOSITORY}:{inputs_digest(files, wheels, f'{system.kind} {system.digest} {system.platform}')[:16]}"
     packages = wheelhouse.packages(engine.platform)
-    if image_id := _image_id(engine, reference):
+    if image_id := image_id_of(engine.client, reference):
         return BaseImage(reference, image_id, engine.platform, packages)
     say(f"base image: building {reference} on {system.reference}")
     house = wheelhouse.ensure_wheelhouse(engine.platform, config.cache)
     image_id = run_build(
         engine.client,
-        _archive(files, house),
+        archive(files, house),
         config.cache / "logs" / f"base-{reference.rpartition(':')[2]}.log",
         what=reference,
         build_args={"OS": system.reference},
@@ -95,11 +96,9 @@ def _files() -> dict[str, bytes]:
     }
 
 
-def _digest(files: dict[str, bytes], system: Pin) -> str:
-    inputs = files | {
-        "wheels": wheelhouse.lock(system.platform).read_bytes(),
-        "os": f"{system.kind} {system.digest} {system.platform}".encode(),
-    }
+def inputs_digest(files: dict[str, bytes], wheels: bytes, system: str) -> str:
+    """Of all that goes into an image: its context's files, its packages' lock, and what it stands on."""
+    inputs = files | {"wheels": wheels, "os": system.encode()}
     total = hashlib.sha256()
     for name in sorted(inputs):
         total.update(f"{name}\0{len(inputs[name])}\0".encode())
@@ -107,7 +106,7 @@ def _digest(files: dict[str, bytes], system: Pin) -> str:
     return total.hexdigest()
 
 
-def _archive(files: dict[str, bytes], house: Path) -> bytes:
+def archive(files: dict[str, bytes], house: Path) -> bytes:
     """The context as the engine wants it; times and owners are fixed, so that its cache sees what changed and nothing else."""
     buffer = io.BytesIO()
     wheels = {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in sorted(house.glob("*.whl"))}
@@ -118,12 +117,3 @@ def _archive(files: dict[str, bytes], house: Path) -> bytes:
             info.mode = 0o755 if name.startswith("bin/") else 0o644
             archive.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def _image_id(engine: Engine, reference: str) -> str | None:
-    try:
-        return str(engine.client.api.inspect_image(reference)["Id"])
-    except ImageNotFound:
-        return None
-    except DockerException as error:
-        raise EngineError(f"the engine would not look for {reference}: {error}; see `docker info`") from error

@@ -1,4 +1,4 @@
-"""The wheels a base image is made of, fetched on the host so that building needs no network.
+"""The wheels an image of ours is made of, fetched on the host so that building needs no network.
 
 Fetched for the *image's* platform and Python, whatever the host is. Each platform has a lock without markers, as pip would
 evaluate them on the host: on a Mac that leaves greenlet out, which SQLAlchemy on linux/arm64 needs.
@@ -25,8 +25,8 @@ _GLIBC: Final = range(41, 16, -1)
 _PIN: Final = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==(\S+)", re.MULTILINE)
 
 
-def lock(platform: str) -> Path:
-    return resources.images() / "base" / f"requirements.{platform.replace('/', '-')}.lock"
+def lock(platform: str, image: str = "base") -> Path:
+    return resources.images() / image / f"requirements.{platform.replace('/', '-')}.lock"
 
 
 def packages(platform: str) -> dict[str, str]:
@@ -34,14 +34,15 @@ def packages(platform: str) -> dict[str, str]:
     return {name: version for name, version in _PIN.findall(lock(platform).read_text()) if name != "pip"}
 
 
-def ensure_wheelhouse(platform: str, cache: Path) -> Path:
-    """Folder with exactly the locked wheels, named by the lock's digest; fetched with pip where it isn't there yet.
+def ensure_wheelhouse(platform: str, cache: Path, image: str = "base") -> Path:
+    """Folder with exactly the wheels locked in images/<image>/, named by the lock's digest; fetched with pip where there is none.
 
     Houses of earlier locks go; the caller sees to it that nobody builds from one (`ensure_base` holds a lock).
     pip runs with the user's own settings (mirror, proxy, certificates). Raises BuildError with pip's last lines.
     """
-    pins = lock(platform)
-    house = cache / "wheels" / f"{platform.replace('/', '-')}-{hashlib.sha256(pins.read_bytes()).hexdigest()[:16]}"
+    pins = lock(platform, image)
+    kind = "" if image == "base" else f"{image}-"
+    house = cache / "wheels" / f"{kind}{platform.replace('/', '-')}-{hashlib.sha256(pins.read_bytes()).hexdigest()[:16]}"
     if house.is_dir():
         return house
     house.parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +74,6 @@ def _download(pins: Path, platform: str, folder: Path) -> None:
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
         raise BuildError(
-            f"pip could not fetch the base image's wheels for {platform}:\n{tail}\n"
+            f"pip could not fetch the wheels of {pins.parent.name} for {platform}:\n{tail}\n"
             "Check the connection to your package index (pip's own settings apply), then run the command again."
         )

@@ -1,0 +1,115 @@
+"""From what a user wishes to a fleet that can be started: images found or pushed, limits worked out, a port chosen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import docker
+
+from awm_factory.build.report import Progress
+from awm_factory.catalog import Catalog
+from awm_factory.config import Config
+from awm_factory.errors import EngineError, UsageError
+from awm_factory.fleet import choosing, operate
+from awm_factory.fleet.files import FleetFiles
+from awm_factory.fleet.image import ensure_lease_image
+from awm_factory.fleet.model import EngineKind, Fleet
+from awm_factory.fleet.orchestrators import ORCHESTRATORS, Orchestrator
+from awm_factory.fleet.render import rendered
+from awm_factory.ids import env_id, is_env_id
+from awm_factory.images.compose_plugin import ensure_compose
+from awm_factory.images.engine import ensure_engine
+
+BASE_MIB: Final = 384
+EPISODE_MIB: Final = 3
+"""A container's limit: what it takes at rest and while it judges, and for each episode more than any was seen to take."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    envs: Sequence[str]
+    name: str
+    kind: EngineKind
+    replicas: int
+    capacity: int
+    queue: int
+    port: int | None
+    memory: int | None
+    workers: int | None
+    registry: str | None
+
+
+@dataclass(frozen=True)
+class Planned:
+    fleet: Fleet
+    files: FleetFiles
+    orchestrator: Orchestrator
+    client: docker.DockerClient
+
+    def write(self) -> None:
+        self.files.ensure_secrets()
+        self.files.write(rendered(self.fleet, self.orchestrator.kind, self.files.secrets.name))
+
+    def start(self, say: Callable[[str], None]) -> operate.Running:
+        """Raises EngineError."""
+        self.write()
+        expected = {scenario.env_id: self.fleet.replicas for scenario in self.fleet.scenarios}
+        return operate.up(self.files, self.orchestrator, self.client, expected, say)
+
+
+def plan(wish: Wish, config: Config, progress: Progress) -> Planned:
+    """Raises UsageError, CatalogError, EngineError, BuildError, PushError."""
+    files = FleetFiles.of(config.workspace, wish.name)
+    catalog = Catalog(config.workspace)
+    env_ids = _env_ids(wish.envs, catalog)
+    engine = ensure_engine(config, progress.say)
+    info = engine.client.info()
+    node = _ready_for(wish, config, info, progress)
+    log_dir = config.cache / "logs"
+    if wish.registry is not None:
+        scenarios = choosing.pushed(env_ids, catalog, engine.client, wish.registry, log_dir, progress)
+    else:
+        scenarios = choosing.local(env_ids, catalog, engine.client)
+    lease = choosing.lease_image(ensure_lease_image(engine, config, progress.say), engine.client, wish.registry, log_dir)
+    cpus = int(info.get("NCPU") or 1)
+    fleet = Fleet(
+        name=wish.name,
+        lease=lease,
+        scenarios=scenarios,
+        replicas=wish.replicas,
+        capacity=wish.capacity,
+        queue=wish.queue,
+        port=wish.port or operate.free_port(files),
+        workers=wish.workers or max(1, cpus // (len(scenarios) * wish.replicas)),
+        memory_mib=wish.memory or BASE_MIB + EPISODE_MIB * wish.capacity,
+        node=node,
+    )
+    return Planned(fleet, files, ORCHESTRATORS[wish.kind], engine.client)
+
+
+def find(name: str, kind: str, config: Config) -> tuple[FleetFiles, Orchestrator, docker.DockerClient]:
+    """What `status` and `down` begin with. Raises UsageError, EngineError."""
+    engine = ensure_engine(config)
+    found = next(one for each, one in ORCHESTRATORS.items() if each == kind)
+    return FleetFiles.of(config.workspace, name), found, engine.client
+
+
+def _env_ids(names: Sequence[str], catalog: Catalog) -> list[str]:
+    if names:
+        return list(dict.fromkeys(name if is_env_id(name) else env_id(name) for name in names))
+    if found := [row.env_id for row in catalog.rows() if row.image or row.pushed]:
+        return found
+    raise UsageError(f"{catalog.registry} holds no environment with an image; run `awm-factory build` first")
+
+
+def _ready_for(wish: Wish, config: Config, info: dict[str, Any], progress: Progress) -> str:
+    """ID of this node in its swarm, empty for Compose. Raises EngineError, UsageError."""
+    if wish.kind == "compose":
+        ensure_compose(config, progress.say)
+        return ""
+    if wish.registry is None:
+        raise UsageError("every node of a swarm pulls the images for itself; say from where: --registry ghcr.io/acme")
+    swarm = info.get("Swarm") or {}
+    if swarm.get("LocalNodeState") != "active" or not swarm.get("ControlAvailable"):
+        raise EngineError("this engine manages no swarm; run `docker swarm init` here first, or the command on a manager")
+    return str(swarm["NodeID"])
