@@ -252,3 +252,12 @@ def _syntax_error(code: str) -> str | None:
         return "its expressions are nested or chained too deep"
     first = json.loads(done.stdout)[0]
     return f"{first['message']} (line {first['location']['row']}, column {first['location']['column']})"
+
+
+def fenced_json(value: JsonValue) -> str:
+    """The other way round: a value as the prompts ask for it."""
+    return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
+
+
+def fenced_python(code: str) -> str:
+    return f"```python\n{code.rstrip()}\n```"

@@ -158,7 +158,7 @@ class Kit:
             if noun is None:
                 raise ValueError(f"the pack has no noun for {self.module}.{key}, and the module gives none")
             self.nouns[key] = (self.text(noun[0]), self.text(noun[1]))
-        name, plural = (snake(word) for word in self.nouns[key])
+        name, plural = ("user", "users") if key == "user" else (snake(word) for word in self.nouns[key])
         if any(name == other.name or plural == other.plural for other in self.scenario.entities.values()):
             name, plural = f"{self.module}_{name}", f"{self.module}_{plural}"
         made = [self._resolved(column) for column in columns if column is not None]
@@ -173,7 +173,7 @@ class Kit:
             label=keys(label),
             uniques=tuple(keys(unique) for unique in uniques),
             checks=tuple(checks),
-            shows=tuple(replace(show, name=show.name or show.key) for show in labels),
+            shows=tuple(replace(show, name=show.name or self._field_name(show.key)) for show in labels),
             about=self.text(about) if about else "",
         )
 
@@ -186,11 +186,11 @@ class Kit:
         )
 
     def _resolved(self, column: Column) -> Column:
-        column = replace(column, about=self.text(column.about))
         if column.kind != "ref":
-            return replace(column, name=column.name or snake(column.key))
+            return replace(column, about=self.text(column.about), name=column.name or snake(column.key))
         role = self.role(column.ref)
-        return replace(column, ref=role, name=column.name or self._reference_name(column.key, role))
+        about = self.text(column.about) if column.about else f"Id of the {self.scenario.entities[role].noun}"
+        return replace(column, ref=role, about=about, name=column.name or self._reference_name(column.key, role))
 
     def _reference_name(self, key: str, role: str) -> str:
         """`party_id` is `member_id`, `to_place_id` is `to_branch_id`; any other key stays."""
@@ -253,7 +253,7 @@ class Kit:
             name=name or f"{verb}_{entity.plural}",
             summary=summary or f"{verb.capitalize()} {entity.nouns}",
             description=description
-            or f"Answers a page of {entity.nouns}{' that fit the filters given' if made else ''}; an empty one if there are none.",
+            or f"Answers a page of {entity.nouns}{' that fit the filters given' if made else ''}; an empty one where none do.",
             params=made,
             where=where or {},
             order=keys(order),

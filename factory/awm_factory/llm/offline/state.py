@@ -125,13 +125,16 @@ class World:
         return row
 
     def remove(self, role: str, row_id: int) -> None:
-        """With the rows that it owns."""
+        """With the rows that it owns. Raises ValueError where others refer to it: an operation has to look before."""
         del self._tables[role][row_id]
         for entity in self.domain.entities.values():
             for column in entity.columns:
-                if column.ref == role and column.owned:
-                    for row in self.where(entity.role, **{column.key: row_id}):
-                        self.remove(entity.role, row["id"])
+                if column.ref != role:
+                    continue
+                for row in self.where(entity.role, **{column.key: row_id}):
+                    if not column.owned:
+                        raise ValueError(f"{entity.role} {row['id']} refers to {role} {row_id}, which is to be removed")
+                    self.remove(entity.role, row["id"])
 
     def difference(self, after: "World") -> list[Edit]:
         """By entity and id: what another state of the same domain holds otherwise."""

@@ -5,15 +5,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_SQL: Final = frozenset(  # of SQLite, sqlite.org/lang_keywords.html
-    """abort action add after all alter analyze and as asc attach autoincrement before begin between by cascade case cast check
-    collate column commit conflict constraint create cross current database default deferrable deferred delete desc detach
-    distinct do drop each else end escape except exclude exclusive exists explain fail filter following for foreign from full
-    glob group having if ignore immediate in index indexed initially inner insert instead intersect into is isnull join key
-    last left like limit match natural no not notnull null of offset on or order outer over partition plan pragma preceding
-    primary query raise range recursive references regexp reindex release rename replace restrict right rollback row rows
-    savepoint select set table temp temporary then ties to transaction trigger union unique update using vacuum values view
-    virtual when where window with without""".split()  # noqa: SIM905 - a list of them would take a page
+_SQL: Final = frozenset(  # what SQLite takes for no identifier, sqlite.org/lang_keywords.html
+    """add all alter and as autoincrement between case check collate column commit constraint create cross current_date
+    current_time current_timestamp default deferrable delete distinct drop else escape except exists foreign from full group
+    having if in index inner insert intersect into is isnull join left like limit natural not notnull null on or order outer
+    primary references returning right select set table then to transaction union unique update using values when where
+    """.split()  # noqa: SIM905 - a list of them would take a page
 )
 _ORM: Final = frozenset({"metadata", "registry", "id"})
 _CLASSES: Final = frozenset(

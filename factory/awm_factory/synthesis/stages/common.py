@@ -1,12 +1,11 @@
 """What all stages put into a prompt in the same way, so that equal parts of prompts are equal to the letter."""
 
-import json
-
-from pydantic import JsonValue
-
+from awm_factory.llm.answers import fenced_json, fenced_python
 from awm_factory.llm.protocol import Message
 from awm_factory.synthesis import prompts
 from awm_factory.synthesis.draft import Draft
+
+__all__ = ["ask", "fenced_json", "fenced_python"]
 
 
 def ask(template: str, draft: Draft, item: str = "", **values: object) -> tuple[Message, ...]:
@@ -21,11 +20,3 @@ def ask(template: str, draft: Draft, item: str = "", **values: object) -> tuple[
         code=draft.code or "",
         **values,
     )
-
-
-def fenced_json(value: JsonValue) -> str:
-    return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
-
-
-def fenced_python(code: str) -> str:
-    return f"```python\n{code.rstrip()}\n```"

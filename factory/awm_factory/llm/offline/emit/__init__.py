@@ -1,0 +1,1 @@
+"""The artifacts of a domain, printed: schema, data, API and code."""
