@@ -63,7 +63,8 @@ class Stored:
         if table not in self.keys or key not in (keys := self.columns[table][self.keys[table]]):
             return []
         place = keys.index(key)
-        values = [column[place] for column in self.columns[table].values()]
+        # A text that other rows hold as well ("open", "Riverside Hall") singles none of them out.
+        values = [column[place] for column in self.columns[table].values() if column.count(column[place]) == 1]
         texts = [value for value in values if isinstance(value, str) and not re.match(r"\d{4}-\d\d", value)]
         return [text.lower() for text in texts if len(text) >= _TELLING]
 
