@@ -1,0 +1,169 @@
+"""A wrong state put right: a value was entered with a slip, and the user says what it should be."""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
+from awm_factory.llm.offline.ir import Column, Operation, Value
+from awm_factory.llm.offline.phrasing import is_update
+from awm_factory.llm.offline.state import Refusal, World
+from awm_factory.llm.offline.trace import Trace
+from awm_factory.llm.offline.wording import column_noun, quoted, spoken
+
+_WAYS: Final = (
+    "There is a slip in the records: the {noun} of {row} should be {right}, not {wrong}. Put it right.",
+    "Somebody entered {wrong} as the {noun} of {row}; it is really {right}. Please correct that.",
+    "The {noun} of {row} is wrong. It says {wrong}, but it has to be {right}: correct it.",
+    "Please mend a typing error: {row} should have {right} as the {noun}.",
+)
+_TRIES: Final = 12
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A wrong value that was planted, and the right one."""
+
+    role: str
+    id: int
+    key: str
+    right: Value
+    wrong: Value
+
+
+def plant(world: World, rng: random.Random, count: int) -> list[Slip]:
+    """Changes `world`: so many cells get a value that somebody may have mistyped. Nothing else hangs on any of them."""
+    faults = world.faults()
+    slips: list[Slip] = []
+    places = [(op, key) for op in world.domain.operations.values() if is_update(op) for key in _settable(world, op)]
+    if not places:
+        return []
+    for _ in range(count * _TRIES):
+        if len(slips) == count:
+            break
+        operation, key = rng.choice(places)
+        rows = [row for row in world.all(operation.entity) if row[key] is not None]
+        if not rows:
+            continue
+        row = rng.choice(rows)
+        row_id, right = int(row["id"]), row[key]
+        if any((slip.role, slip.id) == (operation.entity, row_id) for slip in slips):
+            continue
+        column = world.domain.entity(operation.entity).column(key)
+        wrong = _slipped(column, right, rng)
+        if wrong is None or wrong == right:
+            continue
+        world.change(operation.entity, row_id, **{key: wrong})
+        trial = world.copy()
+        result = trial.run(operation.key, {_path(operation): row_id, key: right})
+        if world.faults() != faults or isinstance(result, Refusal) or _more_than(world, trial, operation.entity, row_id, key):
+            world.change(operation.entity, row_id, **{key: right})
+            continue
+        slips.append(Slip(operation.entity, row_id, key, right, wrong))
+    return slips
+
+
+def _more_than(before: World, after: World, role: str, row_id: int, key: str) -> bool:
+    """Whether the correction changes anything but the cell, the log, and times."""
+    for edit in before.difference(after):
+        if edit.role == "activity":
+            continue
+        entity = before.domain.entity(edit.role)
+        other = [column for column in edit.columns if column != key and entity.column(column).kind != "datetime"]
+        if (edit.role, edit.id) != (role, row_id) or other:
+            return True
+    return False
+
+
+def _settable(world: World, operation: Operation) -> Iterator[str]:
+    entity = world.domain.entity(operation.entity)
+    for param in operation.params:
+        if param.where == "path" or param.key in entity.label or not entity.has(param.key):
+            continue
+        column = entity.column(param.key)
+        if column.kind in ("int", "money", "date", "datetime", "choice", "text") and not column.server:
+            yield param.key
+
+
+def _path(operation: Operation) -> str:
+    return next(param.key for param in operation.params if param.where == "path")
+
+
+def _slipped(column: Column, value: Value, rng: random.Random) -> Value:
+    """The value with a slip of the pen."""
+    match value:
+        case bool():
+            return None
+        case datetime():
+            return value + timedelta(days=rng.choice((1, 7)))
+        case date():
+            return value + timedelta(days=rng.choice((1, 7)))
+        case int() if column.kind in ("int", "money"):
+            wrong = value * 10 if rng.random() < 0.4 else value + rng.choice((1, 2, 10)) * (100 if column.kind == "money" else 1)
+            if column.high is not None and wrong > column.high:
+                wrong = value - 1
+            return wrong if column.low is None or wrong >= column.low else None
+        case str() if column.kind == "choice":
+            return rng.choice([word for word in column.choices if word != value] or [value])
+        case str():
+            return _mistyped(value, rng)
+    return None
+
+
+def _mistyped(text: str, rng: random.Random) -> str | None:
+    """Two neighbouring digits or letters exchanged."""
+    digits = [
+        place
+        for place in range(len(text) - 1)
+        if text[place].isdigit() and text[place + 1].isdigit() and text[place] != text[place + 1]
+    ]
+    letters = [
+        place
+        for place in range(1, len(text) - 2)
+        if text[place].islower() and text[place + 1].islower() and text[place] != text[place + 1]
+    ]
+    places = digits or letters
+    if not places or re.search(r"\"", text):
+        return None
+    place = rng.choice(places)
+    return text[:place] + text[place + 1] + text[place] + text[place + 2 :]
+
+
+def repair(ground: Ground, slip: Slip) -> Draft | None:
+    """The correction of a planted slip."""
+    operation = next(
+        op
+        for op in ground.domain.operations.values()
+        if is_update(op) and op.entity == slip.role and slip.key in {p.key for p in op.params}
+    )
+    row = ground.mention(slip.role, slip.id)
+    if row is None or slip.key in row.facts:
+        return None
+    path = _path(operation)
+    trace = Trace.on(ground.world)
+    given = ground.given(trace, operation, {path: slip.id, slip.key: slip.right}, {path: row})
+    if given is None or isinstance(trace.call(operation.key, given), Refusal):
+        return None
+    column = ground.domain.entity(slip.role).column(slip.key)
+    number = ground.rng.randrange(len(_WAYS))
+    text = _WAYS[number].replace("{noun}", column_noun(column)).replace("{row}", row.text)
+    text = text.replace("{right}", _said(ground, column, slip.right)).replace("{wrong}", _said(ground, column, slip.wrong))
+    return drafted(
+        ground,
+        "repair",
+        instruction=text,
+        signature=("repair", slip.role, slip.id, slip.key),
+        way=("repair", number, operation.key, slip.key),
+        trace=trace,
+        answer=f"It is corrected: {_said(ground, column, slip.right)}.",
+        mentions=(row,),
+        constraints=1,
+    )
+
+
+def _said(ground: Ground, column: Column, value: Value) -> str:
+    said = spoken(value, column.kind, ground.currency)
+    return quoted(said) if column.kind == "text" and not re.fullmatch(r"[+\d\s()/-]+|\S+@\S+", said) else said
