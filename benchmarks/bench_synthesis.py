@@ -1,37 +1,46 @@
 """Figures of the synthesis: scheduling, CPU and memory of the host's side, and which injected faults end in a good artifact.
 
-    python benchmarks/bench_synthesis.py [scheduling] [cpu] [memory] [repair]
+    python benchmarks/bench_synthesis.py [scheduling] [barriers] [cpu] [memory] [repair]
 
 All answers are scripted (tests/data), so the figures are about this code and not about a model. Checks are executed once each in
-the child-process sandbox and then answered from memory: what is measured is what stands outside the sandbox.
+the child-process sandbox and then answered from memory: what is measured is what stands outside the sandbox. `scheduling` and
+`barriers` take five minutes each, most of it waiting for a stub server in a process of its own.
 """
 
 import asyncio
 import hashlib
 import json
 import pickle
-import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import httpx
+import openai
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from awm_factory.errors import BudgetSpent  # noqa: E402
+from awm_factory.llm.metered import Ledger, MeteredModel  # noqa: E402
+from awm_factory.llm.openai_model import OpenAIModel  # noqa: E402
+from awm_factory.llm.patience import AdaptiveLimit, Patience  # noqa: E402
+from awm_factory.llm.prices import Prices  # noqa: E402
 from awm_factory.llm.protocol import ModelReply, ModelRequest  # noqa: E402
-from awm_factory.llm.stub_faults import spoil  # noqa: E402
+from awm_factory.llm.stub_faults import Latency, spoil  # noqa: E402
+from awm_factory.llm.stub_server import Stub, running_stub  # noqa: E402
 from awm_factory.sandbox import ProcessSandbox  # noqa: E402
 from awm_factory.sandbox.pool import Reply, Request  # noqa: E402
 from awm_factory.store import Store  # noqa: E402
 from awm_factory.synthesis.artifacts import Scenario  # noqa: E402
-from awm_factory.synthesis.draft import STAGES, Draft  # noqa: E402
+from awm_factory.synthesis.draft import PER_TASK, STAGES, Draft  # noqa: E402
 from awm_factory.synthesis.notebook import Notebook  # noqa: E402
 from awm_factory.synthesis.pipeline import Made, Pipeline  # noqa: E402
 from awm_factory.synthesis.report import SynthesisReport  # noqa: E402
@@ -70,31 +79,19 @@ class Remembering:
 
 
 class Clones:
-    """Answers every scenario as the one of `folder`, after a time drawn by seed and request; so many requests at once."""
+    """Answers every scenario as the one of `folder`."""
 
     name = "clones"
 
-    def __init__(
-        self, folder: Path, median: float = 0.0, at_once: int = AT_ONCE, edit: Callable[[ModelRequest, str], str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, edit: Callable[[ModelRequest, str], str] | None = None) -> None:
         self._inner = ScriptedModel(folder.parent)
         self._env_id = folder.name
-        self._median = median
-        self._slots = asyncio.Semaphore(at_once)
         self._edit = edit
-        self.waited: dict[str, dict[tuple[str, str], float]] = {}
-        """Latencies by scenario and call."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         asked = request.purpose
         own = asked.model_copy(update={"env_id": self._env_id})
         reply = await self._inner.complete(request.model_copy(update={"purpose": own}))
-        if self._median:
-            draw = random.Random(f"{asked.env_id}/{asked.stage}/{asked.item}/{asked.attempt}")
-            seconds = self._median * draw.lognormvariate(0, 0.5)
-            self.waited.setdefault(asked.env_id, {})[asked.stage, asked.item] = seconds
-            async with self._slots:
-                await asyncio.sleep(seconds)
         return reply.model_copy(update={"raw": self._edit(request, reply.raw)}) if self._edit else reply
 
 
@@ -110,7 +107,14 @@ def settings(folder: Path, **more: Any) -> Settings:
 
 
 async def run(
-    model: Any, sandbox: Any, chosen: Settings, taken: Iterable[Draft], plan: Sequence[str] = STAGES, watch: Any = None
+    model: Any,
+    sandbox: Any,
+    chosen: Settings,
+    taken: Iterable[Draft],
+    plan: Sequence[str] = STAGES,
+    watch: Any = None,
+    *,
+    metered: bool = False,
 ) -> tuple[SynthesisReport, list[Made]]:
     made: list[Made] = []
 
@@ -120,6 +124,7 @@ async def run(
 
     with tempfile.TemporaryDirectory() as folder, Store.open(str(Path(folder) / "runs.db")) as store:
         store.start_run("bench", "clones", {})
+        model = MeteredModel(model, Ledger(store.calls("bench"), Prices({}))) if metered else model
         pipeline = Pipeline(model, Workbench(sandbox, chosen), chosen, Notebook(store, "bench"), watch or Quiet(), 2)
         return await pipeline.run(each(), plan, made.append), made
 
@@ -133,42 +138,97 @@ def show(title: str, rows: Sequence[Sequence[object]]) -> None:
 # --- scheduling -----------------------------------------------------------------------------------------------------
 
 
-def bound(waited: dict[str, dict[tuple[str, str], float]]) -> float:
+class Timed:
+    """When each request was under way."""
+
+    def __init__(self, inner: OpenAIModel) -> None:
+        self._inner = inner
+        self.name = inner.name
+        self.spans: list[tuple[float, float]] = []
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        started = time.monotonic()
+        try:
+            return await self._inner.complete(request)
+        finally:
+            self.spans.append((started, time.monotonic()))
+
+    def in_use(self) -> float:
+        """Share of the slots that were taken, from the first request to the start of the last one."""
+        first, last = min(span[0] for span in self.spans), max(span[0] for span in self.spans)
+        return sum(min(end, last) - start for start, end in self.spans) / (AT_ONCE * (last - first))
+
+
+@contextmanager
+def stub() -> Iterator[str]:
+    """Its latencies follow from seed and content, so every new one makes the same run wait as long."""
+    with subprocess.Popen(
+        [sys.executable, __file__, "--stub"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.communicate("")
+
+
+def serve() -> None:
+    with running_stub(Stub(Clones(LARGE), latency=Latency(median=6.0))) as url:
+        print(url, flush=True)
+        sys.stdin.read()
+
+
+def bound(log: list[dict[str, Any]]) -> float:
     """No schedule is shorter: the longest chain of one scenario, or all waiting spread over all slots."""
+    waited: dict[str, dict[tuple[str, str], float]] = {}
+    for entry in log:
+        asked = entry["purpose"]
+        waited.setdefault(asked["env_id"], {})[asked["stage"], asked["item"]] = entry["seconds"]
 
     def chain(calls: dict[tuple[str, str], float]) -> float:
         whole = sum(seconds for (_, item), seconds in calls.items() if not item)
-        by_task = [max(s for (stage, item), s in calls.items() if item and stage == name) for name in ("verifiers", "solutions")]
+        by_task = [max(s for (stage, item), s in calls.items() if item and stage == name) for name in PER_TASK]
         return whole + sum(by_task)
 
     total = sum(seconds for calls in waited.values() for seconds in calls.values())
     return max(max(map(chain, waited.values())), total / AT_ONCE)
 
 
-async def scheduling(sandbox: Remembering) -> None:
-    chosen, count = settings(SMALL), 100
-    await run(Clones(SMALL), sandbox, chosen, drafts(SMALL, 1))
-    model = Clones(SMALL, median=6.0)
-    started = time.monotonic()
-    report, _ = await run(model, sandbox, chosen, drafts(SMALL, count))
-    ours = time.monotonic() - started
-    assert all(row.outcome == "made" for row in report.rows)
-    least = bound(model.waited)
-    model, taken = Clones(SMALL, median=6.0), drafts(SMALL, count)
-    started = time.monotonic()
-    for stage in STAGES[1:]:
-        _, made = await run(model, sandbox, chosen, taken, [stage])
-        place = {one.row.env_id: one.draft for one in made}
-        taken = [place[draft.env_id] for draft in taken]
-    barriers = time.monotonic() - started
+async def timed(title: str, sandbox: Remembering, steps: Sequence[Sequence[str]]) -> None:
+    """A hundred scenarios of ten tasks through the plans of `steps`, one after the other, over HTTP."""
+    chosen, count = settings(LARGE), 100
+    await run(Clones(LARGE), sandbox, chosen, drafts(LARGE, 1))
+    with stub() as url:
+        client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, timeout=600)
+        model, taken = Timed(OpenAIModel(client, "stub", Patience(AdaptiveLimit(AT_ONCE)))), drafts(LARGE, count)
+        started, used_before = time.monotonic(), used()
+        for plan in steps:
+            report, made = await run(model, sandbox, chosen, taken, plan, metered=True)
+            place = {one.row.env_id: one.draft for one in made}
+            taken = [place[draft.env_id] for draft in taken]
+        seconds, cpu_seconds = time.monotonic() - started, used() - used_before
+        log = httpx.get(url.removesuffix("/v1") + "/log").json()
+        await client.close()
+    assert all(row.outcome in {"made", "marked"} for row in report.rows)
+    assert len(log) == len(model.spans)
+    least = bound(log)
     show(
-        f"Scheduling: {count} scenarios, {sum(map(len, model.waited.values()))} calls, lognormal latencies, {AT_ONCE} at once",
+        f"{title}: {count} scenarios of {LARGE.name}, {len(log)} calls, lognormal latencies, {AT_ONCE} at once",
         [
-            ["lower bound", f"{least:.1f} s"],
-            ["without barriers", f"{ours:.1f} s", f"{ours / least:.2f}x the bound"],
-            ["stage by stage, as AWM does", f"{barriers:.1f} s", f"{barriers / ours:.2f}x ours"],
+            ["wall time", f"{seconds:.1f} s"],
+            ["lower bound", f"{least:.1f} s", f"x {seconds / least:.2f}"],
+            ["slots in use until the last start", f"{model.in_use():.1%}"],
+            ["CPU on this side", f"{cpu_seconds:.0f} s"],
         ],
     )
+
+
+async def scheduling(sandbox: Remembering) -> None:
+    await timed("Without barriers", sandbox, [STAGES])
+
+
+async def barriers(sandbox: Remembering) -> None:
+    await timed("Stage by stage, as AWM does", sandbox, [[stage] for stage in STAGES[1:]])
 
 
 # --- CPU and memory -------------------------------------------------------------------------------------------------
@@ -319,10 +379,13 @@ async def main(chosen: Sequence[str]) -> None:
         if chosen == ["--memory"]:
             await hold(sandbox)
             return
-        for part_ in (scheduling, cpu, memory, repair):
+        for part_ in (scheduling, barriers, cpu, memory, repair):
             if not chosen or part_.__name__ in chosen:
                 await part_(sandbox)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    if sys.argv[1:] == ["--stub"]:
+        serve()
+    else:
+        asyncio.run(main(sys.argv[1:]))

@@ -10,11 +10,13 @@ import heapq
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from awm_factory.synthesis.draft import STAGES
 
 T = TypeVar("T")
+ORDER: Final = ("keep", *STAGES, "certify")
+"""What lanes are given to first. To keep what is finished takes a moment; no request waits for a proof."""
 
 
 class Slots:
@@ -61,9 +63,8 @@ class Lanes:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="awm-check")
 
     async def run(self, stage: str, function: Callable[..., T], *arguments: object) -> T:
-        """`stage`: what it is done for; anything else (to prove, to keep) comes last, since no request waits for it."""
-        rank = STAGES.index(stage) if stage in STAGES else len(STAGES)
-        async with self._slots.take(rank):
+        """`stage`: what it is done for, one of ORDER."""
+        async with self._slots.take(ORDER.index(stage)):
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def test_a_waiter_that_is_cancelled_takes_no_room() -> None:
     assert asyncio.run(go()) == "c"
 
 
-def test_checks_of_what_comes_first_are_done_first_and_proofs_last() -> None:
+def test_what_is_finished_is_kept_first_then_checks_by_stage_and_proofs_last() -> None:
     async def go() -> list[str]:
         lanes, order, begun = Lanes(1), list[str](), threading.Event()
         try:
@@ -62,7 +62,7 @@ def test_checks_of_what_comes_first_are_done_first_and_proofs_last() -> None:
             lanes.close()
         return order
 
-    assert asyncio.run(go()) == ["code", "code", "verifiers", "solutions", "certify", "keep"]
+    assert asyncio.run(go()) == ["keep", "code", "code", "verifiers", "solutions", "certify"]
 
 
 def test_a_check_that_is_given_up_leaves_its_lane_to_the_next() -> None:
