@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from awm_factory.bundle import Bundle, Manifest, Mending, Solution, Task, disk, write_file
+from awm_factory.bundle import Bundle, Difficulty, Manifest, Mending, Solution, Task, disk, write_file
 from awm_factory.certificate import Certificate, Subject
 from awm_factory.errors import BundleError
 from awm_runtime.contract import ToolCall
@@ -75,6 +75,16 @@ def test_write_then_read_is_the_identity_for_any_content(
     bundle = a_bundle(schema_sql=sql, seed_sql=sql, app_code=text, api_spec=spec, tasks=[Task(task_id=1, instruction=text)])
     bundle.write(directory)
     assert Bundle.read(directory) == bundle
+
+
+def test_a_tasks_difficulty_is_kept_and_one_without_is_written_as_ever(tmp_path: Path) -> None:
+    hard = Difficulty(
+        kind="act", level=4, score=9.5, calls=4, depth=3, id_hops=2, constraints=3, distractors=7, irrelevant_tools=30
+    )
+    bundle = a_bundle(tasks=[Task(task_id=0, instruction="Buy."), Task(task_id=1, instruction="Sell.", difficulty=hard)])
+    bundle.write(tmp_path / "kiosk")
+    assert Bundle.read(tmp_path / "kiosk").tasks == bundle.tasks
+    assert bundle.files()["tasks.jsonl"].splitlines()[0] == b'{"instruction": "Buy.", "task_id": 0}'
 
 
 def test_writing_the_same_bundle_again_touches_no_file(tmp_path: Path) -> None:

@@ -85,11 +85,38 @@ class Manifest(BaseModel):
         return {name: value for name, value in fields.items() if value or name != "invariants"}
 
 
+class Difficulty(BaseModel):
+    """What a task asks of a solver, where its author knows; docs/bundle.md says what each figure counts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    """`act`, `find`, `ask`, `conditional`, `several`, `repair`, `open`, `policy`."""
+    level: int = Field(ge=1, le=5)
+    score: float
+    calls: int
+    depth: int
+    """Calls of the longest chain in which one needs the result of another."""
+    id_hops: int
+    """Look-ups that stand one behind the other before the last id is known."""
+    constraints: int
+    """Conditions that the sentence sets: values, filters, comparisons."""
+    distractors: int
+    """Rows that share something with those that are meant."""
+    irrelevant_tools: int
+
+
 class Task(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_id: int = Field(ge=0)
     instruction: str
+    difficulty: Difficulty | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_difficulty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        return {name: value for name, value in fields.items() if value is not None or name != "difficulty"}
 
 
 class Variant(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
-from awm_factory.bundle import Solution
+from awm_factory.bundle import Difficulty, Solution
 from awm_factory.errors import Malformed
 from awm_runtime.contract import ToolCall
 
@@ -29,6 +29,8 @@ class Scenario(Artifact):
 
 class TaskList(Artifact):
     tasks: list[Text]
+    difficulty: list[Difficulty] = []
+    """Of each task, in their order, where the author knows it; else empty."""
 
 
 class TableSchema(Artifact):

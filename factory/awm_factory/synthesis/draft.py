@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from pydantic import JsonValue
 
-from awm_factory.bundle import MODES, Bundle, Manifest, Origin, Solution, Task, table_of
+from awm_factory.bundle import MODES, Bundle, Difficulty, Manifest, Origin, Solution, Task, table_of
 from awm_factory.ids import env_id
 from awm_factory.synthesis.artifacts import SampleData, Scenario, Schema, TableData, TableSchema, VerifierPair
 from awm_runtime.contract import WORLD_TIME
@@ -23,6 +23,8 @@ class Draft:
     """Stays `imported` for an environment whose code is not written here: its gates are lenient, its tasks' are not."""
     world_time: str = WORLD_TIME
     tasks: tuple[str, ...] | None = None
+    difficulty: Mapping[int, Difficulty] = field(default_factory=dict)
+    """By task, where its author knows it."""
     schema: Schema | None = None
     data: SampleData | None = None
     spec: JsonValue = None
@@ -62,7 +64,11 @@ class Draft:
             seed_sql=self.data.statements if self.data else [],
             app_code=self.code or "",
             api_spec=self.spec,
-            tasks=[Task(task_id=number, instruction=text) for number, text in enumerate(self.tasks or ()) if text],
+            tasks=[
+                Task(task_id=number, instruction=text, difficulty=self.difficulty.get(number))
+                for number, text in enumerate(self.tasks or ())
+                if text
+            ],
             verifiers={
                 (task_id, mode): code
                 for task_id, pair in sorted(self.verifiers.items())
@@ -82,6 +88,7 @@ class Draft:
             origin=bundle.manifest.origin,
             world_time=bundle.manifest.world_time,
             tasks=tuple(instructions.get(number, "") for number in range(max(instructions, default=-1) + 1)) or None,
+            difficulty={task.task_id: task.difficulty for task in bundle.tasks if task.difficulty is not None},
             schema=_schema(bundle.schema_sql) if bundle.schema_sql else None,
             data=_data(bundle.seed_sql) if bundle.seed_sql else None,
             spec=bundle.api_spec,

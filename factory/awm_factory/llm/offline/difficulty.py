@@ -2,9 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
+from awm_factory.bundle import Difficulty
 from awm_factory.llm.offline.goals.ground import Draft
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.state import World
@@ -27,22 +27,6 @@ _KINDS: Final = {
 _REFERENCE: Final = re.compile(r"calls\[(\d+)\]")
 
 
-@dataclass(frozen=True)
-class Difficulty:
-    calls: int
-    depth: int
-    """Calls of the longest chain in which one needs the result of another."""
-    hops: int
-    """Look-ups that stand one behind the other before the last id is known."""
-    constraints: int
-    """Conditions that the sentence sets: values, filters, comparisons."""
-    distractors: int
-    """Rows that share something with those that are meant."""
-    irrelevant_tools: int
-    score: float
-    level: int
-
-
 def difficulty(world: World, draft: Draft) -> Difficulty:
     trace = draft.trace
     tools = len(world.domain.operations)
@@ -60,7 +44,17 @@ def difficulty(world: World, draft: Draft) -> Difficulty:
         + 0.02 * (tools - used)
         + _KINDS[draft.kind]
     )
-    return Difficulty(calls, depth, hops, constraints, distractors, tools - used, round(score, 2), level_of(score))
+    return Difficulty(
+        kind=draft.kind,
+        level=level_of(score),
+        score=round(score, 2),
+        calls=calls,
+        depth=depth,
+        id_hops=hops,
+        constraints=constraints,
+        distractors=distractors,
+        irrelevant_tools=tools - used,
+    )
 
 
 def level_of(score: float) -> int:

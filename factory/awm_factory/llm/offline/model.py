@@ -51,7 +51,9 @@ class OfflineModel:
             case "classify":
                 return fenced_json({"suitability": [_suitability(line) for line in re.findall(r"^\d+\. (.+)$", prompt, re.M)]})
             case "tasks":
-                return fenced_json({"tasks": [task.instruction for task in self._author(request, prompt).tasks]})
+                tasks = self._author(request, prompt).tasks
+                difficulty: list[JsonValue] = [task.difficulty.model_dump(mode="json") for task in tasks]
+                return fenced_json({"tasks": [task.instruction for task in tasks], "difficulty": difficulty})
             case "schema":
                 return fenced_json(self._author(request, prompt).schema)
             case "data":

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from awm_factory.bundle import Solution
+from awm_factory.bundle import Difficulty, Solution
 from awm_factory.errors import ConfigError
-from awm_factory.llm.offline.difficulty import Difficulty, difficulty
+from awm_factory.llm.offline.difficulty import difficulty
 from awm_factory.llm.offline.goals.act import act
 from awm_factory.llm.offline.goals.ask import ask
 from awm_factory.llm.offline.goals.conditional import conditional

@@ -29,10 +29,11 @@ class TasksStage:
         return rules.check(artifact.tasks, self._count)
 
     def apply(self, artifact: TaskList, draft: Draft) -> Draft:
-        return draft.with_(tasks=tuple(dated(task, draft.world_time) for task in artifact.tasks))
+        tasks = tuple(dated(task, draft.world_time) for task in artifact.tasks)
+        return draft.with_(tasks=tasks, difficulty=dict(enumerate(artifact.difficulty)))
 
     def existing(self, draft: Draft) -> TaskList | None:
-        return TaskList(tasks=list(draft.tasks)) if draft.tasks else None
+        return TaskList(tasks=list(draft.tasks), difficulty=list(draft.difficulty.values())) if draft.tasks else None
 
     def show(self, artifact: TaskList) -> str:
-        return fenced_json(artifact.model_dump(mode="json"))
+        return fenced_json(artifact.model_dump(mode="json", exclude_defaults=True))
