@@ -21,7 +21,14 @@ Classification = Literal["complete", "others", "incomplete", "agent_error", "ser
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when first used: each process of a container uses a few of these, and building them all takes a tenth of its start.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def build(*models: type[Wire]) -> None:
+    """Build these models, or all, now: in a process that forks, or each of its children would do it."""
+    for model in models or Wire.__subclasses__():
+        model.model_rebuild()
 
 
 # --- checks: loading a database -------------------------------------------------------------------------------------
@@ -347,6 +354,8 @@ class InspectRequest(Wire):
 class Observation(Wire):
     """What one verifier did."""
 
+    untouched: Verdict
+    """Its word on the databases of an episode that did and said nothing."""
     acts: list[str]
     """Files opened, processes started, statements that write: `opens /etc/passwd`."""
     seconds: float

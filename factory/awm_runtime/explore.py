@@ -15,7 +15,7 @@ from awm_runtime import batches, dump, trials
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import ExploreReply, ExploreRequest, ToolCall, ToolUse, Violation, WriteSample
 from awm_runtime.explorer import DEPTH, PIECE, Explorer
-from awm_runtime.homes import Home, Job
+from awm_runtime.homes import Home, Job, keeps_state
 from awm_runtime.watched import Watched
 
 _VIOLATIONS: Final = 40
@@ -51,7 +51,8 @@ def explore(request: ExploreRequest, memory: int, home: Home | None = None) -> E
     order = request.model_copy(update={"scripts": [sequence], "source": source.model_copy(update={"db": "", "app_code": ""})})
     again = order.model_dump_json().encode()
     one = home.forks("repeat", again) if home is not None else fresh(repeater, again)
-    repeats, identical = _repeated([one, fresh(repeater, again)], request)
+    kept = home.keeps_state if home is not None else keeps_state(source.app_code)
+    repeats, identical = _repeated([one, fresh(repeater, again)], request, kept=kept)
     return joined.model_copy(update={"repeats": repeats, "reset_identical": identical})
 
 
@@ -113,7 +114,7 @@ def _sequence(seen: ExploreReply) -> list[ToolCall]:
     return [sample.calls[-1] for sample in {sample.calls[-1].tool: sample for sample in seen.writes}.values()][: 2 * DEPTH]
 
 
-def _repeated(forks: list[batches.Fork], request: ExploreRequest) -> tuple[list[str], bool]:
+def _repeated(forks: list[batches.Fork], request: ExploreRequest, *, kept: bool) -> tuple[list[str], bool]:
     """Digests of one sequence in two processes, of which the second has imported the environment anew and plays it twice.
 
     All equal where only the database counts.
@@ -122,7 +123,6 @@ def _repeated(forks: list[batches.Fork], request: ExploreRequest) -> tuple[list[
     if any(isinstance(one, ChildFailed) for one in done):
         return [], True
     first, second = (json.loads(one) for one in done if not isinstance(one, ChildFailed))
-    kept = trials.keeps_state_by_source(request.source.app_code)
     return [first["digests"][0], second["digests"][0], *([] if kept else second["digests"][1:])], bool(second["identical"])
 
 

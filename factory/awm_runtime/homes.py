@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from awm_runtime import confine, environment, frames
+from awm_runtime import confine, environment, frames, module_state
 from awm_runtime.batches import SETUP, Fork, Note, Piece, Work
 from awm_runtime.children import OUT_OF_MEMORY, RAISED, ChildFailed, failure
 from awm_runtime.contract import EnvironmentSource
@@ -36,6 +36,8 @@ Job = Callable[[Watched, bytes, Note], Piece]
 class Home:
     process: int
     link: socket.socket
+    keeps_state: bool
+    """Whether its code keeps state in its modules, so that a child of it can serve one episode only."""
 
     def forks(self, job: str, order: bytes) -> Fork:
         """Children of the home that carry out an order of one kind."""
@@ -93,6 +95,16 @@ def _said(work: Work) -> str:
 _RAISED_WITH: Final = b"\0raised: "
 
 
+def keeps_state(code: str) -> bool:
+    """True for code whose process can serve one episode only, as far as its source shows."""
+    return bool(module_state.written_names(code)) or any(_opens_session(line) for line in code.splitlines())
+
+
+def _opens_session(line: str) -> bool:
+    """A session or connection that the module itself opens and keeps."""
+    return not line[:1].isspace() and line.split("#")[0].strip().endswith(("= SessionLocal()", "= Session()", ".connect()"))
+
+
 class Homes:
     """The homes of one checks process, by what they hold."""
 
@@ -127,8 +139,9 @@ class Homes:
             ours.close()
             self._live(source, theirs, parent)
         theirs.close()
-        home = Home(process, ours)
-        if not select.select([ours], [], [], SETUP)[0] or frames.receive(ours) is None:
+        ready = frames.receive(ours) if select.select([ours], [], [], SETUP)[0] else None
+        home = Home(process, ours, ready is not None and bool(ready[0].header["keeps_state"]))
+        if ready is None:
             home.close()
             return None
         return home
@@ -147,7 +160,7 @@ class Homes:
                 env = Watched(source.app_code, base64.b64decode(source.db), source.world_time)
                 asyncio.run(environment.warm_up(env))
                 env.freeze()
-                frames.send(link, Frame({}))
+                frames.send(link, Frame({"keeps_state": keeps_state(source.app_code)}))
                 while (order := frames.receive(link)) is not None:
                     self._carry_out(env, order[0], order[1], link)
         finally:

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from awm_runtime import children, clock, confine, dump, verify
+from awm_runtime import batches, canonical, clock, confine, dump, judging, verify
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import InspectReply, InspectRequest, Observation, Verdict, VerifierSource
 from awm_runtime.verify import Databases
 
 _ACTS: Final = 10
+_DEATHS: Final = 2
+"""Looks that may end without a verdict before the rest is given up."""
 _NUDGE_LIMIT: Final = 10.0
 _LATER: Final = 600
 """Seconds by which a second look comes later: as many calls as an agent may make in between."""
@@ -51,6 +53,17 @@ _EVENTS: Final = {
 
 
 @dataclass(frozen=True)
+class _Case:
+    """What a verifier is shown, and when."""
+
+    final: bytes
+    answer: str | None
+    now: float
+    seed: int = 0
+    watched: bool = True
+
+
+@dataclass(frozen=True)
 class _Look:
     verdict: Verdict
     acts: list[str]
@@ -61,35 +74,45 @@ class _Look:
 def inspect(request: InspectRequest) -> InspectReply:
     initial = base64.b64decode(request.initial_db)
     now = float(clock.parse_world_time(request.world_time))
-    found = []
-    for source in request.verifiers:
-        end = request.ends.get(source.task_id)
-        ends = [(initial, "")] + ([(base64.b64decode(end.final_db), end.final_answer)] if end is not None else [])
-        found.append(_observed(source, initial, ends, now))
+    ends = {task_id: (base64.b64decode(end.final_db), end.final_answer) for task_id, end in request.ends.items()}
+    judged = {source.task_id for source in request.verifiers if source.mode == "code"}
+    nudged = _nudged(initial, {task_id: final for task_id, (final, _) in ends.items() if task_id in judged})
+    found = [
+        _observed(source, initial, ends.get(source.task_id), nudged.get(source.task_id, []), now) for source in request.verifiers
+    ]
     return InspectReply(observations=found)
 
 
-def _observed(source: VerifierSource, initial: bytes, ends: list[tuple[bytes, str | None]], now: float) -> Observation:
-    acts: dict[str, None] = {}
-    unstable: list[str] = []
-    seconds, memory = 0.0, 0
-    exact: list[str] = []
-    for final, answer in ends:
-        first = _look(source, initial, final, answer, now, 0)
-        if first is None:
-            continue
-        acts |= dict.fromkeys(first.acts)
-        seconds, memory = max(seconds, first.seconds), max(memory, first.memory)
-        if final == initial and len(ends) > 1:
-            continue
-        for label, later, seed in (("its random numbers", 0, 1), ("the time of the call", _LATER, 0)):
-            again = _look(source, initial, final, answer, now + later, seed)
-            if again is not None and _says(again.verdict) != _says(first.verdict):
-                unstable.append(label)
-        if source.mode == "code" and first.verdict.classification == "complete":
-            exact += [column for column, nudged in _nudged(initial, final) if _lost(source, initial, nudged, answer, now)]
+def _observed(
+    source: VerifierSource, initial: bytes, end: tuple[bytes, str | None] | None, nudged: list[tuple[str, bytes]], now: float
+) -> Observation:
+    """Every look in one process, the first one unwatched: it gives the verdict on a database that nobody touched."""
+    cases = [_Case(initial, "", now, watched=False), _Case(initial, "", now)]
+    final, answer = end if end is not None else (initial, "")
+    first = len(cases) - 1
+    if end is not None:
+        first = len(cases)
+        cases.append(_Case(final, answer, now))
+    again = {"its random numbers": len(cases), "the time of the call": len(cases) + 1}
+    cases += [_Case(final, answer, now, seed=1), _Case(final, answer, now + _LATER)]
+    if source.mode == "code":
+        cases += [_Case(other, answer, now) for _, other in nudged]
+    untouched, looks = _looks(source, initial, cases)
+    seen = [look for look in looks[1 : first + 1] if look is not None]
+    unstable, exact = [], []
+    if (told := looks[first]) is not None:
+        others = {label: looks[place] for label, place in again.items()}
+        unstable = [label for label, look in others.items() if look is not None and _says(look.verdict) != _says(told.verdict)]
+        if told.verdict.classification == "complete":
+            moved = zip(nudged, looks[len(cases) - len(nudged) :], strict=False)
+            exact = [column for (column, _), look in moved if look and look.verdict.classification != "complete"]
     return Observation(
-        acts=list(acts)[:_ACTS], seconds=seconds, memory=memory, unstable=list(dict.fromkeys(unstable)), exact_floats=exact
+        untouched=untouched,
+        acts=list(dict.fromkeys(act for look in seen for act in look.acts))[:_ACTS],
+        seconds=max((look.seconds for look in seen), default=0.0),
+        memory=max((look.memory for look in looks if look is not None), default=0),
+        unstable=unstable,
+        exact_floats=exact if source.mode == "code" else [],
     )
 
 
@@ -97,47 +120,65 @@ def _says(verdict: Verdict) -> Any:
     return verdict.classification, verdict.evidence, verdict.error
 
 
-def _lost(source: VerifierSource, initial: bytes, final: bytes, answer: str | None, now: float) -> bool:
-    look = _look(source, initial, final, answer, now, 0)
-    return look is not None and look.verdict.classification != "complete"
+def _looks(source: VerifierSource, initial: bytes, cases: list[_Case]) -> tuple[Verdict, list[_Look | None]]:
+    """The first verdict as an episode would get it, and each look; None for one without a verdict, which its own gate reports."""
+    with judging.files(initial, [case.final for case in cases]) as pairs:
+
+        def prepare(_note: batches.Note) -> batches.Piece:
+            os.environ.clear()
+            os.chdir(pairs[0].directory)
+            clock.install()
+            seconds = (math.ceil(verify.TIME_LIMIT) + 1) * len(cases)
+            limits = confine.Limits(memory=verify.MEMORY_LIMIT, cpu_seconds=seconds)
+            confine.confine([*confine.python_paths(), pairs[0].directory], limits, may_fork=False)
+            watch = _Watch({str(path) for pair in pairs for path in (pair.initial_path, pair.final_path)})
+            return lambda index: watch.look(source, pairs[index], cases[index])
+
+        done = batches.each(len(cases), batches.forked(prepare), verify.TIME_LIMIT, deaths=_DEATHS).pieces
+        looks = [None if isinstance(one, ChildFailed) else _Look(**_parsed(json.loads(one))) for one in done]
+        fault = done[0] if isinstance(done[0], ChildFailed) else None
+        return judging.sound(source, fault, looks[0].verdict if looks[0] is not None else None, pairs[0]), looks
 
 
-def _look(source: VerifierSource, initial: bytes, final: bytes, answer: str | None, now: float, seed: int) -> _Look | None:
-    """One run of the verifier in a child; None for one that ends without a verdict, which its own gate reports."""
-    with verify.databases(initial, final) as files:
-        try:
-            seen = json.loads(children.run(lambda: _watch(source, files, answer, now, seed), verify.TIME_LIMIT))
-        except ChildFailed:
-            return None
-    return _Look(Verdict.model_validate(seen["verdict"]), seen["acts"], seen["seconds"], seen["memory"])
+def _parsed(seen: dict[str, Any]) -> dict[str, Any]:
+    return seen | {"verdict": Verdict.model_validate(seen["verdict"])}
 
 
-def _watch(source: VerifierSource, files: Databases, answer: str | None, now: float, seed: int) -> bytes:
-    """Runs in the child."""
-    os.environ.clear()
-    os.chdir(files.directory)
-    clock.install()
-    paths = [*confine.python_paths(), files.directory]
-    limits = confine.Limits(memory=verify.MEMORY_LIMIT, cpu_seconds=math.ceil(verify.TIME_LIMIT) + 1)
-    confine.confine(paths, limits, may_fork=False)
-    acts: dict[str, None] = {}
-    libraries = tuple(str(path) for path in confine.python_paths())
-    own = {str(files.initial_path), str(files.final_path)}
-    sqlite3.connect = _watched_connect(acts, own)  # type: ignore[assignment]
-    watching = [True]
+class _Watch:
+    """Sees what runs in this process. Made in the child, once it is confined."""
 
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if watching[0]:
-            _note(event, args, acts, libraries, own)
+    def __init__(self, own: set[str]) -> None:
+        self._own, self._acts = own, dict[str, None]()
+        self._watching = self._hooked = False
+        self._start = _peak()
 
-    sys.addaudithook(hook)
-    start, before = time.process_time(), _peak()
-    with clock.world(now, seed):
-        verdict = verify.verdict(source, files, answer)
-    watching[0] = False
-    spent = time.process_time() - start
-    seen = {"verdict": verdict.model_dump(mode="json"), "acts": list(acts), "seconds": spent, "memory": max(0, _peak() - before)}
-    return json.dumps(seen).encode()
+    def look(self, source: VerifierSource, files: Databases, case: _Case) -> bytes:
+        if case.watched and not self._hooked:
+            self._hook()
+        self._acts.clear()
+        self._watching = case.watched
+        start = time.process_time()
+        with clock.world(case.now, case.seed):
+            verdict = verify.verdict(source, files, case.answer)
+        self._watching = False
+        seen = {
+            "verdict": verdict.model_dump(mode="json"),
+            "acts": list(self._acts),
+            "seconds": time.process_time() - start,
+            "memory": max(0, _peak() - self._start),
+        }
+        return json.dumps(seen).encode()
+
+    def _hook(self) -> None:
+        self._hooked = True
+        libraries = tuple(str(path) for path in confine.python_paths())
+        sqlite3.connect = _watched_connect(self._acts, self._own)  # type: ignore[assignment]
+
+        def hook(event: str, args: tuple[Any, ...]) -> None:
+            if self._watching:
+                _note(event, args, self._acts, libraries, self._own)
+
+        sys.addaudithook(hook)
 
 
 def _peak() -> int:
@@ -179,26 +220,34 @@ def _authorize(acts: dict[str, None], action: int, one: str | None, _two: str | 
     return sqlite3.SQLITE_OK
 
 
-def _nudged(initial: bytes, final: bytes) -> list[tuple[str, bytes]]:
-    """The end with the fractions of one column, in rows that the episode wrote, one binary digit up; for each such column."""
+def _nudged(initial: bytes, finals: dict[int, bytes]) -> dict[int, list[tuple[str, bytes]]]:
+    """Each task's end with the fractions of one column, in rows that the episode wrote, a binary digit up; for each such one."""
+    tasks = list(finals)
 
-    def work() -> bytes:
+    def prepare(_note: batches.Note) -> batches.Piece:
         confine.confine(confine.python_paths(), confine.Limits(memory=1 << 30), may_fork=False)
-        made = [(column, base64.b64encode(nudged).decode()) for column, nudged in _each_nudged(initial, final)]
-        return json.dumps(made).encode()
+        start = canonical.Start(initial, 0.0)
 
-    try:
-        made = json.loads(children.run(work, _NUDGE_LIMIT))
-    except ChildFailed:
-        return []
-    return [(column, base64.b64decode(nudged)) for column, nudged in made]
+        def piece(index: int) -> bytes:
+            made = _each_nudged(start, finals[tasks[index]])
+            return json.dumps([(column, base64.b64encode(nudged).decode()) for column, nudged in made]).encode()
+
+        return piece
+
+    done = batches.each(len(tasks), batches.forked(prepare), _NUDGE_LIMIT).pieces
+    return {
+        task_id: [(column, base64.b64decode(nudged)) for column, nudged in json.loads(one)]
+        for task_id, one in zip(tasks, done, strict=True)
+        if not isinstance(one, ChildFailed)
+    }
 
 
-def _each_nudged(initial: bytes, final: bytes) -> Iterator[tuple[str, bytes]]:
-    for table, changes in dump.difference(dump.open_bytes(initial), dump.open_bytes(final)).tables.items():
+def _each_nudged(start: canonical.Start, final: bytes) -> Iterator[tuple[str, bytes]]:
+    changed = start.changes(canonical.contents(dump.open_bytes(final)), sys.maxsize)
+    for table, changes in changed.items():
         columns: dict[str, None] = {}
         for change in changes:
-            row, old = change.after or {}, change.before or {}
+            row, old = change["after"] or {}, change["before"] or {}
             columns |= {name: None for name, value in row.items() if _is_fraction(value) and old.get(name) != value}
         for column in columns:
             copy, name = dump.open_bytes(final), dump.quote(column)

@@ -31,11 +31,13 @@ def written_names(code: str) -> dict[str, str]:
     containers = {name for node in tree.body for name in _containers(node)}
     found: dict[str, str] = {}
     for function in (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
-        local = _locals(function)
-        for node in ast.walk(function):
-            for name in _written(node):
-                if isinstance(node, ast.Global) or (name in containers and name not in local):
-                    found.setdefault(name, function.name)
+        nodes = list(ast.walk(function))
+        written = [(name, isinstance(node, ast.Global)) for node in nodes for name in _written(node)]
+        suspect = [(name, is_global) for name, is_global in written if is_global or name in containers]
+        local = _locals(function, nodes) if suspect else set()
+        for name, is_global in suspect:
+            if is_global or name not in local:
+                found.setdefault(name, function.name)
     return found
 
 
@@ -52,10 +54,10 @@ def _containers(node: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)] if is_container else []
 
 
-def _locals(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def _locals(function: ast.FunctionDef | ast.AsyncFunctionDef, nodes: list[ast.AST]) -> set[str]:
     arguments = function.args
     names = {a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
-    for node in ast.walk(function):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
     return names

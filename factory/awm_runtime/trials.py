@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pydantic_core
 
-from awm_runtime import batches, canonical, clock, confine, dump, environment, judging, module_state, pages
+from awm_runtime import batches, canonical, clock, confine, dump, environment, judging, pages
 from awm_runtime.binding import SlotBroken
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import ToolResult, Trial, TrialRun, TrialsReply, TrialsRequest
 from awm_runtime.environment import Environment
-from awm_runtime.homes import Home
+from awm_runtime.homes import Home, keeps_state
 from awm_runtime.references import filled_in
 from awm_runtime.watched import Watched
 
@@ -72,21 +72,11 @@ def confined(memory: int) -> None:
     confine.confine(confine.python_paths(), confine.Limits(memory=memory), may_fork=False)
 
 
-def keeps_state_by_source(code: str) -> bool:
-    """True for code whose process can serve one episode only, as far as its source shows."""
-    return bool(module_state.written_names(code)) or any(_opens_session(line) for line in code.splitlines())
-
-
-def _opens_session(line: str) -> bool:
-    """A session or connection that the module itself opens and keeps."""
-    return not line[:1].isspace() and line.split("#")[0].strip().endswith(("= SessionLocal()", "= Session()", ".connect()"))
-
-
 def _play_stage(request: TrialsRequest, seed: bytes, memory: int, home: Home | None) -> list[_Played | str]:
     source, trials = request.source, request.trials
     order = request.model_copy(update={"source": source.model_copy(update={"db": "", "app_code": ""}), "verifiers": []})
     data = order.model_dump_json().encode()
-    shared = not keeps_state_by_source(source.app_code)
+    alone = home.keeps_state if home is not None else keeps_state(source.app_code)
 
     def prepare(_note: batches.Note) -> batches.Piece:
         confined(memory)
@@ -94,7 +84,7 @@ def _play_stage(request: TrialsRequest, seed: bytes, memory: int, home: Home | N
 
     most = max((len(trial.calls) for trial in trials), default=0)
     fork = home.forks("play", data) if home is not None else batches.forked(prepare)
-    done = batches.each(len(trials), fork, request.call_limit + 0.5 * most, alone=not shared).pieces
+    done = batches.each(len(trials), fork, request.call_limit + 0.5 * most, alone=alone).pieces
     return [str(one) if isinstance(one, ChildFailed) else _unframed(seed, one) for one in done]
 
 

@@ -4,6 +4,7 @@ import ast
 import base64
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
 from typing import Final
 
 from awm_factory.bundle import Bundle, Manifest, Mending, Task
@@ -33,19 +34,16 @@ from awm_runtime.contract import (
     TrialRun,
     TrialsReply,
     TrialsRequest,
-    Verdict,
     VerifierMode,
     VerifierSource,
-    VerifyReply,
-    VerifyRequest,
 )
 
 APP_LIMIT: Final = 30.0
 """Seconds an app may take to start and answer; AWM's limit."""
 _LANES: Final = 4
 """Checks of one bundle under way at once, as far as the sandbox has lanes."""
-_BATCH: Final = 60
-"""Trials in one check."""
+_BATCH: Final = 50
+"""Trials after which a check holds enough; those of one task stay together."""
 _LONGEST: Final = 900.0
 """Seconds for a batch in which much hangs; each call has a limit of its own."""
 
@@ -93,23 +91,23 @@ class _Gathering:
 
     def evidence(self) -> Evidence:
         explored = self._threads.submit(self._explore) if self._served and self._options.calls else None
-        untouched = self._threads.submit(self._untouched)
         solutions = self._solutions() if self._served else []
         solved, paths, columns, failed = self._solve(solutions) if solutions else ({}, {}, [], None)
-        observed = self._threads.submit(self._observe, solved)
+        observing = self._threads.submit(self._observe, solved)
         seen = explored.result() if explored is not None else None
         complete = {task_id: path for task_id, path in paths.items() if _accepted(solved[task_id])}
         tried: dict[int, list[Tried]] = {}
         untried = failed
         if paths and self._options.mutants:
             tried, untried = self._try(paths, complete, seen, columns)
+        observed = observing.result()
         return Evidence(
             self._load,
             self._app,
-            untouched.result(),
+            {key: observation.untouched for key, observation in observed.items()},
             solved,
             explored=seen,
-            observed=observed.result(),
+            observed=observed,
             trees=self._trees(),
             paths=paths,
             tried=tried,
@@ -127,22 +125,6 @@ class _Gathering:
             reuse=True,
         )
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
-
-    def _untouched(self) -> dict[tuple[int, VerifierMode], Verdict]:
-        verifiers = self._verifiers
-        request = VerifyRequest(
-            verifiers=verifiers,
-            initial_db=self._load.db,
-            final_db=self._load.db,
-            final_answer="",
-            world_time=self._source.world_time,
-        )
-        reply = expect(VerifyReply, self._sandbox.check(request, 10.0 + 10.0 * len(verifiers)))
-        if isinstance(reply, CheckFailed):
-            raise SandboxError(
-                f"the verifiers of {self._bundle.env_id} could not be run: {reply.message}; report this with the bundle"
-            )
-        return {(v.task_id, v.mode): verdict for v, verdict in zip(verifiers, reply.verdicts, strict=True)}
 
     def _observe(self, solved: dict[int, CallsReply | CheckFailed]) -> dict[tuple[int, VerifierMode], Observation]:
         ends = {
@@ -251,7 +233,7 @@ class _Gathering:
         return by_task, failed
 
     def _tried(self, attempts: list[Attempt], columns: Sequence[tuple[str, str]]) -> tuple[list[Tried], CheckFailed | None]:
-        batches = [attempts[start : start + _BATCH] for start in range(0, len(attempts), _BATCH)]
+        batches = _by_task(attempts)
         futures: list[Future[TrialsReply | CheckFailed]] = [
             self._threads.submit(self._trials, [attempt.trial(self._options.seed) for attempt in batch], columns)
             for batch in batches
@@ -264,6 +246,16 @@ class _Gathering:
             else:
                 tried += [Tried(attempt, run) for attempt, run in zip(batch, reply.runs, strict=True)]
         return tried, failed
+
+
+def _by_task(attempts: list[Attempt]) -> list[list[Attempt]]:
+    """Trials of one task together, for they begin with the same calls and are judged by the same verifier."""
+    found: list[list[Attempt]] = []
+    for _, group in groupby(sorted(attempts, key=lambda attempt: attempt.task_id), key=lambda attempt: attempt.task_id):
+        if not found or len(found[-1]) >= _BATCH:
+            found.append([])
+        found[-1] += group
+    return found
 
 
 def _accepted(reply: CallsReply | CheckFailed) -> bool:
