@@ -87,7 +87,7 @@ class LeaseApp:
         )
 
     async def _take(self, request: Request) -> Response:
-        asked = await _read(request, LeaseRequest)
+        asked, address = await _read(request, LeaseRequest), _address(request)
         client = request.headers.get("awm-client") or (request.client.host if request.client else "")
         taking = asyncio.ensure_future(self.leases.take(asked, client))
         leaving = asyncio.ensure_future(_left(request))
@@ -99,7 +99,7 @@ class LeaseApp:
         finally:
             taking.cancel()
             leaving.cancel()
-        return _json(self._shown(request, held).model_dump_json().encode(), 201)
+        return _json(self._shown(address, held).model_dump_json().encode(), 201)
 
     async def _lease(self, request: Request, lease_id: str, *, heartbeat: bool) -> Response:
         if request.method == "POST" and heartbeat:
@@ -111,7 +111,7 @@ class LeaseApp:
             held = self.leases.lease(lease_id)
         else:
             raise _no_method(request)
-        return _json(self._shown(request, held).model_dump_json().encode())
+        return _json(self._shown(_address(request), held).model_dump_json().encode())
 
     async def _control(self, request: Request, lease_id: str, twin: str, rest: str) -> Response:
         held = self.leases.episode(twin, lease_id) if twin else self.leases.lease(lease_id)
@@ -121,8 +121,9 @@ class LeaseApp:
             await self.leases.drop_twin(held)
             return Response(status_code=204)
         if rest == "/fork" and request.method == "POST":
+            address = _address(request)
             made, answer = await self.leases.fork(held)
-            return _json(self._seat(request, made).model_dump_json().encode(), 201) if made is not held else _answer(answer)
+            return _json(self._seat(address, made).model_dump_json().encode(), 201) if made is not held else _answer(answer)
         return await self._pass(request, held, "agent" if rest == "/mcp" else "control", rest, await _body(request))
 
     async def _pass(self, request: Request, held: Held, plane: Any, rest: str, body: bytes) -> Response:
@@ -145,14 +146,11 @@ class LeaseApp:
     async def _metrics(self, _request: Request) -> Response:
         return Response(self.leases.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    def _shown(self, request: Request, held: Held) -> Lease:
-        seat = self._seat(request, held).model_dump()
+    def _shown(self, address: str, held: Held) -> Lease:
+        seat = self._seat(address, held).model_dump()
         return Lease(**seat, lease_id=held.lease_id, expires_at=held.expires_at, ttl=held.ttl)
 
-    def _seat(self, request: Request, held: Held) -> Seat:
-        host = request.headers.get("host", "")
-        if not _HOST.match(host):
-            raise Refusal(400, "host", "the Host header names no host; URLs in answers are made from it")
+    def _seat(self, address: str, held: Held) -> Seat:
         direct = f"http://{held.host}:{AGENT}/episodes/{held.episode_id}/mcp"
         twin = f"/twins/{held.episode_id}" if held.twin else ""
         return Seat(
@@ -160,9 +158,17 @@ class LeaseApp:
             task_id=held.task_id,
             instruction=held.instruction,
             episode_id=held.episode_id,
-            agent_url=direct if self.direct else f"http://{host}/agent/{held.episode_id}/mcp",
-            control_url=f"http://{host}/leases/{held.lease_id}{twin}/control",
+            agent_url=direct if self.direct else f"{address}/agent/{held.episode_id}/mcp",
+            control_url=f"{address}/leases/{held.lease_id}{twin}/control",
         )
+
+
+def _address(request: Request) -> str:
+    """Of this service, as the caller knows it. Raises Refusal."""
+    host = request.headers.get("host", "")
+    if not _HOST.match(host):
+        raise Refusal(400, "host", "the Host header names no host; addresses in answers are made from it")
+    return f"http://{host}"
 
 
 async def _body(request: Request) -> bytes:

@@ -158,7 +158,6 @@ class Leases:
             instruction=_text(found.get("instruction")),
             address=held.address,
             host=held.host,
-            boot=held.boot,
             ttl=held.ttl,
             expires_at=held.expires_at,
         )
@@ -280,7 +279,6 @@ class Leases:
             instruction=_text(found.get("instruction")),
             address=address,
             host=container.host,
-            boot=container.boot,
             ttl=request.ttl,
             expires_at=self.clock() + request.ttl,
         )
@@ -332,8 +330,7 @@ class Leases:
 
     async def _delete(self, held: Held) -> None:
         place = self._place.pop(held.episode_id, None)
-        known = self.known.get(held.address)
-        if known is not None and known.boot == held.boot:
+        if held.address in self.known:
             try:
                 await self.containers.ask(held.address, "DELETE", episode_path(held.episode_id))
             except (Gone, Silent):
@@ -427,7 +424,7 @@ class Leases:
         there = {str(one["episode_id"]) for one in answer.list()}
         for episode_id in there - self.at[address]:
             await self.containers.ask(address, "DELETE", episode_path(episode_id))
-        lost = {self.held[one].lease_id for one in self.at[address] if self.held[one].boot != container.boot or one not in there}
+        lost = {self.held[one].lease_id for one in self.at[address] - there}
         self._end_all(lost)
         staying = sorted(self.at[address])
         self.known[address] = container

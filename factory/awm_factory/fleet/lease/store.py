@@ -18,7 +18,6 @@ CREATE TABLE IF NOT EXISTS episodes (
   instruction TEXT,
   address TEXT NOT NULL,
   host TEXT NOT NULL,
-  boot TEXT NOT NULL,
   ttl REAL NOT NULL,
   expires_at REAL NOT NULL
 ) WITHOUT ROWID;
@@ -47,8 +46,6 @@ class Held:
     """Of the container, on the trainers' network."""
     host: str
     """The container's name, which agents' network knows as well."""
-    boot: str
-    """Which start of the container the episode lives in."""
     ttl: float
     expires_at: float
     """Unix seconds; a twin's means nothing, it ends with its lease."""
