@@ -102,7 +102,7 @@ def test_a_run_says_what_it_made_and_what_it_cost(tmp_path: Path, url: str, stub
     counted = [entry["usage"] for entry in stub.log if entry["usage"]]
     assert sum(cost["prompt_tokens"] for cost in shown["costs"]) == sum(usage["prompt_tokens"] for usage in counted)
     assert sum(cost["completion_tokens"] for cost in shown["costs"]) == sum(usage["completion_tokens"] for usage in counted)
-    assert "about 29 calls" in finished.stderr
+    assert "about 30 calls" in finished.stderr
     again = workspace.run("--json")
     assert again.returncode == 0
     assert json.loads(again.stdout)["rows"] == shown["rows"]
