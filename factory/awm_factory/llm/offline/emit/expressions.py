@@ -61,6 +61,12 @@ class Printer:
         )
         return f'f"{body}"' if any(kind == "expr" for kind, _ in parts) else f'"{body}"'
 
+    def role_of(self, expression: str) -> str:
+        """The entity of the row that an expression leads to; empty for a value."""
+        node = parse(expression)
+        is_path = isinstance(node, ast.Attribute) and "state." not in expression and "policy." not in expression
+        return self._path(node)[1] if is_path else ""
+
     def role(self, name: str) -> str:
         return name if name in self.names.domain.entities else f"{self.module}.{name}"
 

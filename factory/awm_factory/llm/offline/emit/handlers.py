@@ -143,8 +143,8 @@ class Handler:
                 yield f"if {printer.negated(step.condition)}:"
                 yield from self._refusal(step)
             case Let():
-                value = printer.text(step.expr)
-                printer.variables.setdefault(step.var, Known(names.variable(step.var)))
+                value, role = printer.text(step.expr), printer.role_of(step.expr)
+                printer.variables.setdefault(step.var, Known(names.variable(step.var, role), role))
                 yield f"{printer.variables[step.var].text} = {value}"
             case Insert():
                 yield from self._insert(step, later)

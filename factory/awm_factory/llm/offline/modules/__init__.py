@@ -12,6 +12,8 @@ from typing import Final, Protocol
 
 import awm_factory.llm.offline.modules.booking as booking
 import awm_factory.llm.offline.modules.frame as frame
+import awm_factory.llm.offline.modules.inventory as inventory
+import awm_factory.llm.offline.modules.order as order
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
@@ -27,5 +29,7 @@ class Module(Protocol):
 
 MODULES: Final[Mapping[str, Module]] = {
     "frame": frame,
+    "inventory": inventory,
+    "order": order,
     "booking": booking,
 }
