@@ -33,7 +33,7 @@ PLAN: Final = (
     StagePlan("solutions", 10, 30_000, 300),
     StagePlan("advice", 3, 500, 200),
 )
-"""Between what written answers of ours for three environments take at 3.5 characters a token (a test holds this to within a factor
+"""Between what written answers of ours for three environments take at 3.5 characters a token (a test holds this to a factor
 of two) and AWM's public artifacts (13 kB of schema, 31 kB of data, 24 kB of spec, 50 kB of code, 13 kB a verifier). Thinking that
 an endpoint bills as answer comes on top. The names are the stages' own."""
 
