@@ -28,6 +28,8 @@ _real_create_engine: Final = sqlalchemy.create_engine
 _numbers = itertools.count()
 
 PASSED_ON: Final = {"detect_types", "isolation_level", "factory", "cached_statements", "uri", "autocommit"}
+GROWTH: Final = 64 << 20
+"""Bytes that a database may grow beyond its seed."""
 LOCK_TIMEOUT: Final = 0.0
 """One call runs at a time, so a lock is held by the call itself and waiting for it can't help."""
 

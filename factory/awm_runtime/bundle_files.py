@@ -27,6 +27,11 @@ class BundleFiles:
         return str(self.manifest["env_id"])
 
     @property
+    def module_state(self) -> list[str]:
+        """Why episodes can't share a process, where the check of this environment found any reason."""
+        return [str(reason) for reason in self.manifest.get("module_state", [])]
+
+    @property
     def world_time(self) -> str:
         return str(self.manifest.get("world_time") or WORLD_TIME)
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -66,6 +67,8 @@ class Caller:
         self.body_names = self.known - self.own
         self.clashing = self.own & _body_properties(served)
         self.status = route.status_code or 200
+        self.needs_body = served.body_type == JSON and any(f.field_info.is_required() for f in self.dependant.body_params)
+        """An object without fields is a body too, where all fields are optional; none at all would be refused as incomplete."""
 
     def refuse(self, arguments: dict[str, Any]) -> Fault | None:
         """What is wrong with the arguments, by the tool's schema alone; the code is not reached with them."""
@@ -157,7 +160,7 @@ class Caller:
         if self.served.body_type in FORMS:
             body = urlencode({name: _as_text(value) for name, value in rest.items() if value is not None}).encode()
             headers.append((b"content-type", FORMS[0].encode()))
-        elif rest or self.clashing:
+        elif rest or self.clashing or self.needs_body:
             body = json.dumps(rest).encode()
             headers.append((b"content-type", JSON.encode()))
         return await _request(self.app, self.tool.method, path, urlencode(query), headers, body)
@@ -193,8 +196,9 @@ def _nothing_between(app: FastAPI, served: ServedTool) -> bool:
     )
 
 
-def _default_handlers() -> set[Any]:
-    return set(FastAPI().exception_handlers)
+@cache
+def _default_handlers() -> frozenset[Any]:
+    return frozenset(FastAPI().exception_handlers)
 
 
 def _default_response(response_class: Any) -> bool:

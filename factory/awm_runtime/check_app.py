@@ -14,6 +14,7 @@ from awm_runtime import dump, module_state
 from awm_runtime.contract import AppReply, EnvironmentSource, Finding
 from awm_runtime.environment import Environment
 from awm_runtime.loading import LoadFailed
+from awm_runtime.state_trial import Seen
 from awm_runtime.tools import ServedTool
 
 _CALLS_A_TOOL: Final = 50
@@ -25,8 +26,8 @@ _FIXES: Final = {
 }
 
 
-def check(source: EnvironmentSource, seed: bytes) -> AppReply:
-    """Runs in a confined, prepared process of its own."""
+def check(source: EnvironmentSource, seed: bytes, seen: Seen) -> AppReply:
+    """Runs in a confined, prepared process of its own. `seen` is what two episodes side by side showed."""
     shadows = list(_field_shadows(source.app_code))
     try:
         environment = Environment(source.app_code, seed, source.world_time)
@@ -37,7 +38,7 @@ def check(source: EnvironmentSource, seed: bytes) -> AppReply:
         )
         return AppReply(tools=[], findings=[finding, *shadows])
     derived = environment.derived
-    findings = [*derived.findings, *shadows, *_state(source.app_code, environment)]
+    findings = [*derived.findings, *shadows, *_state(source.app_code, environment, seen)]
     findings += _unreadable(environment)
     findings += asyncio.run(_failing_reads(environment))
     return AppReply(tools=[served.tool for served in derived.tools], findings=_capped(findings), mendings=derived.mendings)
@@ -67,11 +68,18 @@ def _field_shadows(code: str) -> Iterator[Finding]:
                     yield Finding(kind="field_shadows_type", where=f"class {cls.name}, field {name}", what=what, fix=fix)
 
 
-def _state(code: str, environment: Environment) -> Iterator[Finding]:
+def _state(code: str, environment: Environment, seen: Seen) -> Iterator[Finding]:
     fix = "Keep all state in the database; it is the only state that episodes, resets and verifiers know of."
-    for name, function in module_state.written_names(code).items():
+    written = module_state.written_names(code)
+    for name, function in written.items():
         what = f"{function} writes module state ({name}), so each episode needs a process of its own."
         yield Finding(kind="module_state", where=f"function {function}", what=what, fix=fix, mended=True)
+    for name in () if written else seen.differing:
+        what = f"{name} answers differently when calls of another episode come in between, so each needs a process of its own."
+        yield Finding(kind="module_state", where=f"tool {name}", what=what, fix=fix, mended=True)
+    if seen.threads:
+        what = "a call leaves a thread behind, which runs on real time and may write to the database of another episode."
+        yield Finding(kind="lasting_thread", where="app.py", what=what, fix="Do all work of a call before it answers.")
     if environment.holds_connection:
         what = "a database connection or session is opened on import and kept, so each episode needs a process of its own."
         yield Finding(kind="module_state", where="app.py", what=what, fix="Open a session in each endpoint.", mended=True)

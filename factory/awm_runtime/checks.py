@@ -15,7 +15,22 @@ from typing import Any, BinaryIO, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from awm_runtime import check_app, children, clock, confine, dump, environment, explore, inspection, seed, syntax, trials, verify
+from awm_runtime import (
+    check_app,
+    children,
+    clock,
+    confine,
+    contract,
+    dump,
+    environment,
+    explore,
+    inspection,
+    seed,
+    state_trial,
+    syntax,
+    trials,
+    verify,
+)
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import (
     AppReply,
@@ -41,9 +56,11 @@ from awm_runtime.environment import Environment
 from awm_runtime.homes import Home, Homes
 from awm_runtime.references import filled_in
 from awm_runtime.settings import Settings
+from awm_runtime.state_trial import Seen
 
 _REPLY: Final[TypeAdapter[CheckReply]] = TypeAdapter(CheckReply)
 _ENOUGH: Final = 3600.0
+_TRIAL: Final = 10.0
 
 
 def answer(envelope: CheckEnvelope, memory: int, homes: Homes) -> CheckReply:
@@ -101,8 +118,19 @@ def _load(request: LoadRequest, memory: int) -> LoadReply:
 
 
 def _app(request: AppRequest, memory: int) -> AppReply:
+    source, db = request.source, base64.b64decode(request.source.db)
+
+    def interleaved() -> bytes:
+        _confine(memory)
+        seen = state_trial.interleaved(Environment(source.app_code, db, source.world_time))
+        return json.dumps(vars(asyncio.run(seen))).encode()
+
+    try:
+        seen = Seen(**json.loads(children.run(interleaved, _TRIAL)))
+    except ChildFailed:
+        seen = Seen()  # what does not load, hangs or crashes is found by what follows
     _confine(memory)
-    return check_app.check(request.source, base64.b64decode(request.source.db))
+    return check_app.check(source, db, seen)
 
 
 def _verify(request: VerifyRequest) -> VerifyReply:
@@ -188,6 +216,7 @@ def main() -> None:
     settings = Settings.read()
     output = os.dup(1)
     os.dup2(2, 1)  # whatever prints, generated code above all, must not write into the protocol
+    contract.build()
     gc.collect()
     gc.freeze()
 

@@ -150,6 +150,7 @@ class Finding(Wire):
         "field_shadows_type",
         "unserved_endpoint",
         "module_state",
+        "lasting_thread",
         "unreadable_row",
         "failing_read",
     ]

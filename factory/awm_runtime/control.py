@@ -70,7 +70,7 @@ class Control:
             tasks=len(episodes.files.tasks),
             tools=len(episodes.tools),
             confinement=episodes.ready.confinement,
-            module_state=episodes.ready.module_state,
+            module_state=await episodes.pool.settled(),
         )
         return _json(health.model_dump_json().encode())
 

@@ -15,17 +15,14 @@ from typing import Any, Final
 import sqlalchemy
 from sqlalchemy import orm
 
-from awm_runtime import binding, calling, clock, dump, faults, loading, pages, tools
-from awm_runtime.binding import SharedSlot, Slot
+from awm_runtime import binding, calling, clock, dump, faults, loading, pages, pydantic_clock, tools
+from awm_runtime.binding import GROWTH, SharedSlot, Slot
 from awm_runtime.calling import Caller, Outcome
 from awm_runtime.faults import Fault
 from awm_runtime.tools import Derived
 
 STEP_SECONDS: Final = 1
 """How far the world's clock moves a call."""
-
-GROWTH: Final = 64 << 20
-"""Bytes that a database may grow beyond its seed."""
 
 _PAGE: Final = 4096
 
@@ -34,6 +31,7 @@ def prepare_process() -> None:
     """Once, before any environment code: its clock, its chance and its databases are ours."""
     sys.setrecursionlimit(3000)
     clock.install()
+    pydantic_clock.install()
     binding.install()
 
 

@@ -17,7 +17,9 @@ from awm_runtime import pages
 from awm_runtime.bundle_files import BundleFiles
 from awm_runtime.contract import Episode, Verdict, VerifierMode
 from awm_runtime.frames import Frame
-from awm_runtime.processes import Judge, Link, Pool, Ready, WorkerGone
+from awm_runtime.judges import Judge
+from awm_runtime.links import Link, WorkerGone
+from awm_runtime.pool import Pool, Ready
 from awm_runtime.settings import Settings
 
 DEFAULT: Final = "default"
@@ -92,9 +94,12 @@ class Episodes:
         self.aliases: dict[str, str] = {}
         self.boot = secrets.token_hex(16)
         """Tells this start of the container from another: what a client holds of an earlier one is void."""
-        self.solo = bool(ready.module_state)
-        """Whether each episode has a process of its own."""
         self.default = self._add(None, 0, None)
+
+    @property
+    def solo(self) -> bool:
+        """Whether each episode has a process of its own; known before the first call."""
+        return bool(self.pool.module_state)
 
     def _add(self, task_id: int | None, seed: int, alias: str | None) -> Running:
         episode = Running(secrets.token_hex(16), task_id, seed, alias=alias)
@@ -173,6 +178,7 @@ class Episodes:
     async def _run(self, episode: Running, state: State, tool: str, arguments: Any, mcp: bool) -> tuple[CallResult, bytes | None]:
         held = episode.worker is not None and not episode.worker.lost
         try:
+            await self.pool.settled()
             link = await (self._own(episode) if self.solo else self.pool.acquire(episode.worker if held else None))
         except WorkerGone:
             return _failure("crashed", "the environment's process is gone; restart the container", mcp), None
@@ -214,7 +220,7 @@ class Episodes:
                 len(e.parked) for e in self.running.values()
             )
             if processes >= MOST_SOLO:
-                why = "; ".join(self.ready.module_state[:2])
+                why = "; ".join(await self.pool.settled())
                 raise Refused(
                     429, f"this environment needs a process an episode ({why}), and {MOST_SOLO} are in use; delete some"
                 )

@@ -19,6 +19,7 @@ from sqlalchemy import exc, orm
 from starlette.exceptions import HTTPException
 
 from awm_runtime import dump
+from awm_runtime.binding import GROWTH
 from awm_runtime.loading import FILE_NAME
 
 _UNIQUE: Final = re.compile(r"(UNIQUE|NOT NULL) constraint failed: (.+)")
@@ -54,6 +55,7 @@ def from_http(status: int, detail: Any) -> Fault:
 
 def from_exception(error: BaseException, anchor: sqlite3.Connection | None) -> Fault:
     """`anchor` is a connection to the episode's database as it was before the call, to tell which parent row is missing."""
+    original = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
     if isinstance(error, HTTPException):
         return from_http(error.status_code, error.detail)
     if isinstance(error, RequestValidationError):
@@ -62,12 +64,14 @@ def from_exception(error: BaseException, anchor: sqlite3.Connection | None) -> F
         return _from_response(error)
     if isinstance(error, (exc.IntegrityError, sqlite3.IntegrityError)):
         return _from_integrity(error, anchor)
+    if isinstance(original, sqlite3.Error) and getattr(original, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return Fault(
+            "refused", f"the database has grown by {GROWTH >> 20} MiB, which is all it may; remove rows, or reset the episode"
+        )
     uses_none = isinstance(error, (exc.NoResultFound, orm.exc.UnmappedInstanceError)) or _is_none_access(error)
     if uses_none and (missing := _missing_row(error)):
         return Fault("not_found", missing)
-    if isinstance(error, exc.DBAPIError) and error.orig is not None:
-        return Fault("internal", _named(error.orig))
-    return Fault("internal", _named(error))
+    return Fault("internal", _named(original))
 
 
 def _named(error: BaseException) -> str:

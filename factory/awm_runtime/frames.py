@@ -58,6 +58,26 @@ def _exactly(source: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
+class Incoming:
+    """Frames from a blocking socket that carries no descriptors: a small one costs one read."""
+
+    def __init__(self, source: socket.socket) -> None:
+        self._source, self._buffer = source, Buffer()
+        self._found: list[Frame] = []
+
+    def next(self) -> Frame | None:
+        """None when the other end is gone."""
+        while not self._found:
+            try:
+                data = self._source.recv(1 << 18)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self._found = self._buffer.feed(data)
+        return self._found.pop(0)
+
+
 class Buffer:
     """Frames out of a stream of bytes that arrives in pieces of any size."""
 

@@ -7,29 +7,25 @@ import gc
 import os
 import signal
 import socket
-import sys
 from typing import Final, NoReturn
 
-from awm_runtime import children, clock, confine, dump, frames, pages, verify
-from awm_runtime.contract import VerifierSource
+from awm_runtime import children, clock, confine, contract, dump, frames, fresh, pages, verify
+from awm_runtime.contract import StateDiff, Verdict, VerifierSource
 from awm_runtime.frames import Frame
 
 _DIFF_LIMIT: Final = 20.0
 
 
 def main() -> None:
-    confine.die_with_parent()
-    link = socket.socket(fileno=int(sys.argv[1]))
-    message = frames.receive(link)
-    if message is None:
+    if (begun := fresh.begin()) is None:
         return
-    seed = message[0].blob
-    os.environ.clear()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link, order = begun
+    seed = order.blob
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Once, for all verifiers to come: what each would otherwise do after its fork.
     clock.install()
     confine.python_paths()
+    contract.build(VerifierSource, Verdict, StateDiff)
     gc.collect()
     gc.freeze()
     while (message := frames.receive(link)) is not None:

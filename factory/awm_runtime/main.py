@@ -39,15 +39,18 @@ def _run(command: str, arguments: list[str], settings: Settings) -> int:
     from awm_runtime.bundle_files import BundleBroken
 
     try:
-        match command:
-            case "serve":
+        if command in ("serve", "stdio"):
+            from awm_runtime.fresh import Fresh
+
+            # First of all: it imports the environment while this process imports what serves it.
+            zygote = Fresh.start("awm_runtime.zygote")
+            if command == "serve":
                 from awm_runtime.serve import serve
 
-                return serve(settings)
-            case "stdio":
-                from awm_runtime.stdio import stdio
+                return serve(settings, zygote)
+            from awm_runtime.stdio import stdio
 
-                return stdio(settings)
+            return stdio(settings, zygote)
         from awm_runtime import commands
 
         return getattr(commands, command)(settings, arguments)  # type: ignore[no-any-return]

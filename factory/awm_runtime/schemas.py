@@ -58,7 +58,9 @@ def _repointed(schema: Any, models: set[str]) -> Any:
 
 def definitions(openapi: Schema, models: list[str]) -> Schema:
     """`$defs` for the given models, closed under reference."""
-    components = openapi.get("components", {}).get("schemas", {})
+    if not models:
+        return {}
+    components = openapi["components"]["schemas"]
     edges = {name: set(_references(schema)) & components.keys() for name, schema in components.items()}
     needed = set(models) | {name for model in models for name in _reachable(model, edges)}
     return {name: _repointed(components[name], needed) for name in sorted(needed)}

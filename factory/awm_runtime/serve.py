@@ -5,22 +5,25 @@ import logging
 import signal
 import time
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import uvicorn
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from awm_runtime import processes
 from awm_runtime.bundle_files import BundleFiles
 from awm_runtime.console import complain
 from awm_runtime.control import Control
 from awm_runtime.episodes import Episodes
+from awm_runtime.fresh import Fresh
 from awm_runtime.http import App, Receive, Scope, Send
+from awm_runtime.judges import Judge
 from awm_runtime.mcp import McpServer
 from awm_runtime.openenv import OpenEnv
 from awm_runtime.planes import AgentPlane, ControlPlane, McpRoutes
-from awm_runtime.processes import Judge, Pool
+from awm_runtime.pool import EnvironmentBroken, Order, Pool
 from awm_runtime.settings import Settings
 from awm_runtime.task_routes import TaskRoutes
 
@@ -45,37 +48,35 @@ class _Activity:
 
 
 @contextmanager
-def environment(settings: Settings) -> Iterator[tuple[Pool, Episodes]]:
+def environment(settings: Settings, zygote: Fresh) -> Iterator[tuple[Pool, Episodes]]:
     """The environment imported, its processes started; all ended afterwards. Raises BundleBroken, EnvironmentBroken."""
-    files = BundleFiles.read(settings.env_dir)
-    pool = Pool(
-        size=settings.workers,
-        time_limit=settings.call_timeout,
-        code=files.code,
-        seed=files.seed,
-        world_time=files.world_time,
-        memory=settings.check_memory,
-        max_result=settings.max_result,
-        warm_memory=settings.warm_memory,
-    )
-    pool.begin()
-    judge = None
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(zygote)
+        files = BundleFiles.read(settings.env_dir)
+        pool = Pool(settings.workers, zygote)
+        pool.begin(
+            Order(
+                code=files.code,
+                seed=files.seed,
+                world_time=files.world_time,
+                module_state=files.module_state,
+                memory=settings.check_memory,
+                max_result=settings.max_result,
+                warm_memory=settings.warm_memory // settings.workers,
+            )
+        )
         ready = pool.finish()
-        judge = Judge(ready.seed)
-        yield pool, Episodes(files, settings, pool, ready, judge)
-    finally:
-        pool.close()
-        if judge is not None:
-            judge.close()
+        stack.callback(pool.close)
+        judge = stack.enter_context(Fresh.start("awm_runtime.judge"))
+        yield pool, Episodes(files, settings, pool, ready, Judge(judge, ready.seed))
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, zygote: Fresh) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit status."""
     try:
-        with environment(settings) as (pool, episodes):
+        with environment(settings, zygote) as (pool, episodes):
             return _run(_serve(settings, pool, episodes))
-    except processes.EnvironmentBroken as error:
+    except EnvironmentBroken as error:
         complain(error)
         return 1
 
@@ -118,6 +119,8 @@ def _server(app: App, host: str, port: int) -> uvicorn.Server:
         host=host,
         port=port,
         loop="none",
+        http=HttpToolsProtocol,
+        ws=WebSocketsSansIOProtocol,
         lifespan="off",
         access_log=False,
         log_level="warning",
@@ -137,7 +140,7 @@ async def _watch(settings: Settings, pool: Pool, episodes: Episodes, activity: _
         if settings.ttl is not None and time.monotonic() - activity.last > settings.ttl:
             _log.warning("nothing was asked for %g s (AWM_TTL); this container ends itself", settings.ttl)
             stop.set()
-        if pool.process.poll() is not None:
+        if pool.zygote.process.poll() is not None:
             _log.error("the process that imports the environment died; this container ends itself")
             pool.broken = True
             stop.set()

@@ -6,17 +6,18 @@ import sys
 
 from awm_runtime.console import complain
 from awm_runtime.episodes import Episodes
+from awm_runtime.fresh import Fresh
 from awm_runtime.mcp import McpServer
-from awm_runtime.processes import EnvironmentBroken, Pool
+from awm_runtime.pool import EnvironmentBroken, Pool
 from awm_runtime.serve import environment
 from awm_runtime.settings import Settings
 
 
-def stdio(settings: Settings) -> int:
+def stdio(settings: Settings, zygote: Fresh) -> int:
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not write into the protocol
     try:
-        with environment(settings) as (pool, episodes):
+        with environment(settings, zygote) as (pool, episodes):
             asyncio.run(_converse(pool, episodes, output.write, output.flush))
     except EnvironmentBroken as error:
         complain(error)

@@ -55,6 +55,7 @@ def derive(app: FastAPI) -> Derived:
         derived.findings.append(_finding("recursive_model", f"model {model}", what, fix, mended=True))
     kept = schemas.keep_references(document, recursive)
     tools, operations = convert_openapi_to_mcp_tools(kept)
+    definitions = schemas.definitions(document, recursive)
     listed = {(method.upper(), path): op for path, item in document.get("paths", {}).items() for method, op in item.items()}
     by_place = {(e.method, e.path): e for e in routes.endpoints(app)}  # as OpenAPI: the last one with a method and path is listed
     descriptions = iter(tools)
@@ -69,15 +70,7 @@ def derive(app: FastAPI) -> Derived:
         name = _name(operation_id, f"{method} {path}", operation_id in seen, derived)
         seen.add(operation_id)
         inlined = {**operations[operation_id], **_inlined(kept, method, path)}
-        _add(
-            derived,
-            name,
-            endpoint,
-            converted.description or "",
-            converted.inputSchema,
-            inlined,
-            schemas.definitions(document, recursive),
-        )
+        _add(derived, name, endpoint, converted.description or "", converted.inputSchema, inlined, definitions)
     if not derived.tools:
         what, fix = "no endpoint of it can be served as a tool.", "Give the app endpoints with an operation_id each."
         derived.findings.append(_finding("no_tools", "app.py", what, fix))

@@ -56,8 +56,8 @@ class Worker:
 
     async def _serve(self) -> None:
         # Reading blocks the loop on purpose: between calls nothing of the environment may run.
-        while (message := frames.receive(self.link)) is not None:
-            frame, _ = message
+        incoming = frames.Incoming(self.link)
+        while (frame := incoming.next()) is not None:
             frames.send(self.link, await self._answer(frame))
 
     async def _answer(self, frame: Frame) -> Frame:

@@ -11,7 +11,7 @@ import socket
 import sys
 import traceback
 
-from awm_runtime import confine, frames, worker
+from awm_runtime import confine, frames, fresh, worker
 from awm_runtime.environment import Environment, prepare_process, warm_up
 from awm_runtime.frames import Frame
 from awm_runtime.loading import LoadFailed
@@ -19,15 +19,11 @@ from awm_runtime.module_state import written_names
 
 
 def main() -> None:
-    confine.die_with_parent()
-    link = socket.socket(fileno=int(sys.argv[1]))
-    message = frames.receive(link)
-    if message is None:
+    if (begun := fresh.begin()) is None:
         return
-    order, seed = message[0].header, message[0].blob
-    os.environ.clear()
+    link, message = begun
+    order, seed = message.header, message.blob
     os.chdir("/")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare_process()
     bounds = confine.Limits(memory=order["memory"], open_files=1024)
     held = confine.confine(confine.python_paths(), bounds, may_fork=True)
@@ -36,16 +32,14 @@ def main() -> None:
     except LoadFailed as failure:
         frames.send(link, Frame({"failed": f"{failure.where}: {failure.what}"}))
         return
-    module_state = _module_state(order["code"], environment)
+    tools = [served.tool.model_dump(mode="json") for served in environment.derived.tools]
+    frames.send(link, Frame({"tools": tools, "confinement": held.as_dict()}, environment.seed))
+    # From here on the supervisor lists tools; calls wait until there are workers.
+    module_state = order["module_state"] or _module_state(order["code"], environment)
     if not module_state:
         asyncio.run(warm_up(environment))
-    ready = {
-        "tools": [served.tool.model_dump(mode="json") for served in environment.derived.tools],
-        "confinement": held.as_dict(),
-        "module_state": module_state,
-    }
     environment.freeze()
-    frames.send(link, Frame(ready, environment.seed))
+    frames.send(link, Frame({"module_state": module_state}))
     limits = worker.Limits(result=order["max_result"], warm_memory=order["warm_memory"])
     _fork_on_demand(link, environment, limits, solo=bool(module_state))
 

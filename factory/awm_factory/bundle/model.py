@@ -76,13 +76,15 @@ class Manifest(BaseModel):
     mendings: list[Mending] = []
     dump_sha256: str = ""
     """Canonical dump of the seeded database; stands for seed.db in the bundle digest."""
+    module_state: list[str] = []
+    """Why each episode needs a process of its own, as the check of the app found it."""
     invariants: dict[str, str] = {}
     """What always holds, by a sentence that says it: a SELECT of the rows that break it, which finds none."""
 
     @model_serializer(mode="wrap")
-    def _without_empty_invariants(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_empty_rarities(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = serialize(self)
-        return {name: value for name, value in fields.items() if value or name != "invariants"}
+        return {name: value for name, value in fields.items() if value or name not in ("invariants", "module_state")}
 
 
 class Difficulty(BaseModel):

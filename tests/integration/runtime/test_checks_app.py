@@ -179,3 +179,27 @@ def test_module_state_that_handlers_write_is_reported(sandbox: Checks) -> None:
         "@app.get('/x', operation_id='x')\nasync def x():\n    return 1\n"
     )
     assert kinds(sandbox.app(kept)) == ["module_state"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "from functools import lru_cache\n@lru_cache\ndef tick(): return []\ndef step(): tick().append(1); return len(tick())\n",
+        "class Up:\n    n = 0\n    def up(self):\n        self.n += 1\n        return self.n\nUP = Up()\nstep = UP.up\n",
+        "def made():\n    n = [0]\n    def up():\n        n[0] += 1\n        return n[0]\n    return up\nstep = made()\n",
+    ],
+)
+def test_module_state_that_no_reading_shows_is_found_by_trial(sandbox: Checks, state: str) -> None:
+    code = HEAD + state + "@app.post('/x', operation_id='x')\nasync def x():\n    return step()\n"
+    (finding,) = sandbox.app(code + X.replace("/x", "/y").replace("x", "y")).findings
+    assert (finding.kind, finding.where, finding.mended) == ("module_state", "tool x", True)
+
+
+def test_two_episodes_of_a_sound_app_tell_nothing_of_each_other(sandbox: Checks) -> None:
+    assert "module_state" not in kinds(sandbox.app(LIBRARY_APP, LIBRARY_SQL))
+
+
+def test_a_thread_that_outlives_its_call_is_reported(sandbox: Checks) -> None:
+    code = HEAD + "import threading, time\n@app.post('/x', operation_id='x')\nasync def x():\n"
+    code += "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n    return 1\n"
+    assert kinds(sandbox.app(code)) == ["lasting_thread"]

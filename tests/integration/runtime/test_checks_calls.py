@@ -214,3 +214,46 @@ def test_dependencies_are_solved_and_closed_on_either_way_to_an_endpoint(sandbox
     assert (run.results[2].kind, run.results[2].content["error"]["message"]) == ("not_found", "no such member")
     assert run.results[3].content == {"method": "GET", "path": "/asked", "title": "a&b", "agent": "nobody"}
     assert rows(base64.b64decode(run.db), "SELECT how FROM closed") == [("well",), ("well",)]
+
+
+DATED = """
+from datetime import date
+from typing import Optional
+from fastapi import FastAPI
+from pydantic import BaseModel, FutureDatetime, PastDate
+app = FastAPI()
+
+
+class Trip(BaseModel):
+    born: Optional[PastDate] = None
+    leaves: Optional[FutureDatetime] = None
+
+
+@app.post("/trips", operation_id="plan")
+async def plan(body: Trip):
+    return body
+"""
+ASIDE = """
+
+@app.middleware("http")
+async def aside(request, call_next):
+    return await call_next(request)
+"""
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_past_and_future_in_a_model_are_the_worlds(sandbox: Checks, short: bool) -> None:
+    calls = [
+        {"born": "2025-12-31"},
+        {"born": "2026-01-02"},
+        {"leaves": "2026-01-02T00:00:00Z"},
+        {"leaves": "2025-01-02T00:00:00Z"},
+    ]
+    (run,) = sandbox.calls(*(("plan", call) for call in calls), code=DATED + ("" if short else ASIDE), sql="").runs
+    assert [result.kind for result in run.results] == ["ok", "invalid_arguments", "ok", "invalid_arguments"]
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_body_whose_fields_are_all_optional_may_be_left_out(sandbox: Checks, short: bool) -> None:
+    (run,) = sandbox.calls(("plan", {}), code=DATED + ("" if short else ASIDE), sql="").runs
+    assert run.results[0].content == {"born": None, "leaves": None}

@@ -215,6 +215,32 @@ def test_limits_answer_with_clear_errors(tmp_path: Path) -> None:
         assert "ask for less" in answer["error"]["message"]
 
 
+GROWING = """
+import sqlite3
+from fastapi import FastAPI
+app = FastAPI()
+
+
+@app.post("/grow", operation_id="grow")
+async def grow(size: int):
+    c = sqlite3.connect("x.db")
+    c.execute("CREATE TABLE IF NOT EXISTS blobs (data BLOB)")
+    c.execute("INSERT INTO blobs VALUES (zeroblob(?))", (size,))
+    c.commit()
+    return c.execute("SELECT count(*), sum(length(data)) FROM blobs").fetchone()
+"""
+
+
+def test_a_database_grows_up_to_its_limit(tmp_path: Path) -> None:
+    with serve(write_environment(tmp_path / "env", code=GROWING)) as served:
+        episode = served.new()
+        assert served.call(episode, "grow", {"size": 60 << 20}) == (False, [1, 60 << 20])
+        is_error, answer = served.call(episode, "grow", {"size": 8 << 20})
+        assert is_error
+        assert "64 MiB" in answer["error"]["message"]
+        assert served.call(episode, "grow", {"size": 1 << 20}) == (False, [2, 61 << 20])
+
+
 def test_an_alias_names_an_episode_on_the_control_plane_only(library: Served) -> None:
     episode = library.new(episode_id="mine")
     assert episode["episode_id"] == "mine"
@@ -251,6 +277,35 @@ def test_module_state_is_an_episodes_own_and_undone_with_a_failed_call(tmp_path:
         assert served.call(twin, "note", {"word": "d"})[1] == ["a", "d"]
         served.of(one, "reset")
         assert served.call(one, "note", {"word": "e"})[1] == ["e"]
+
+
+CACHING = """
+from functools import lru_cache
+from fastapi import FastAPI
+app = FastAPI()
+
+
+@lru_cache
+def words():
+    return []
+
+
+@app.post("/note", operation_id="note")
+async def note(word: str):
+    words().append(word)
+    return words()
+"""
+
+
+def test_module_state_that_the_check_saw_is_an_episodes_own(tmp_path: Path) -> None:
+    directory = write_environment(tmp_path / "env", code=CACHING)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    (directory / "manifest.json").write_text(json.dumps(manifest | {"module_state": ["note tells episodes of each other"]}))
+    with serve(directory) as served:
+        assert served.request("GET", "/health")[1]["module_state"] == ["note tells episodes of each other"]
+        one, two = served.new(), served.new()
+        served.call(one, "note", {"word": "a"})
+        assert served.call(two, "note", {"word": "b"})[1] == ["b"]
 
 
 def test_an_environment_with_one_session_for_all_calls_works(tmp_path: Path) -> None:

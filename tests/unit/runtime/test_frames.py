@@ -1,5 +1,6 @@
 import os
 import socket
+import threading
 
 import pytest
 
@@ -40,3 +41,12 @@ def test_a_descriptor_travels_with_its_frame() -> None:
     ours.close()
     assert frames.receive(theirs) is None
     theirs.close()
+
+
+def test_a_blocking_reader_gives_frames_one_by_one_until_the_other_end_is_gone() -> None:
+    ours, theirs = socket.socketpair()
+    incoming = frames.Incoming(theirs)
+    writer = threading.Thread(target=lambda: (ours.sendall(b"".join(f.encode() for f in FRAMES)), ours.close()))
+    writer.start()
+    assert [incoming.next() for _ in range(4)] == [*FRAMES, None]
+    writer.join()
