@@ -10,10 +10,14 @@ A module is a file with
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import awm_factory.llm.offline.modules.approval as approval
 import awm_factory.llm.offline.modules.booking as booking
+import awm_factory.llm.offline.modules.document as document
 import awm_factory.llm.offline.modules.frame as frame
 import awm_factory.llm.offline.modules.inventory as inventory
+import awm_factory.llm.offline.modules.messaging as messaging
 import awm_factory.llm.offline.modules.order as order
+import awm_factory.llm.offline.modules.reviews as reviews
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
@@ -32,4 +36,8 @@ MODULES: Final[Mapping[str, Module]] = {
     "inventory": inventory,
     "order": order,
     "booking": booking,
+    "approval": approval,
+    "document": document,
+    "reviews": reviews,
+    "messaging": messaging,
 }
