@@ -1,0 +1,304 @@
+"""One solver whose skills are switched on one after another, so that a stronger agent can do whatever a weaker one can."""
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from awm_factory.rollout.agents import asking
+from awm_factory.rollout.agents.matching import Row, best, bounded, equals, extreme, nearest, position, score
+from awm_factory.rollout.agents.protocol import Move, Scene, Script, Step, played, rows_of
+from awm_factory.rollout.agents.reading import Reading
+from awm_factory.rollout.agents.tooling import Property, Tool, listing_for, understood, words_of
+from awm_runtime.contract import ToolCall
+
+_DEEPEST: Final = 3
+_BUDGET: Final = 30
+"""Calls."""
+
+
+@dataclass(frozen=True)
+class Skills:
+    matches: bool = False
+    """Picks the row that the task's words fit, and knows what people call a tool's verb."""
+    compares: bool = False
+    """Bounds, superlatives, sums."""
+    perseveres: bool = False
+    """Several steps, all rows of a set, another way after a refusal."""
+
+
+class SolvingAgent:
+    def __init__(self, name: str, skills: Skills) -> None:
+        self._name, self._skills = name, skills
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def move(self, scene: Scene) -> Move:
+        return played(_Solving(scene, self._skills).script(), scene.steps[: _BUDGET + 1])
+
+
+Resolved = Generator[ToolCall, Step, Any]
+
+
+@dataclass
+class _Solving:
+    scene: Scene
+    skills: Skills
+    calls: int = 0
+    refused: list[str] = field(default_factory=list)
+    told: Row = field(default_factory=dict)
+    seen: dict[str, list[Row]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tools = understood(self.scene.tools)
+        self.whole = Reading(self.scene.instruction)
+
+    def script(self) -> Script:
+        if asking.is_question(self.whole):
+            return (yield from self._answer())
+        text = self.scene.instruction
+        if self.skills.perseveres:
+            text = yield from self._decided(text)
+        for clause in self._clauses(text):
+            done = yield from self._clause(Reading(clause))
+            if not done:
+                break
+        if self.refused and not self.told and self.skills.perseveres:
+            return f"It is not allowed, so I changed nothing: {self.refused[-1]}"
+        return asking.answer_about(self.whole, self.told) if self.skills.matches and self.told else "Done."
+
+    def _call(self, tool: Tool, arguments: dict[str, Any]) -> Generator[ToolCall, Step, Step]:
+        self.calls += 1
+        step = yield ToolCall(tool=tool.name, arguments=arguments)
+        return step
+
+    # What is to be done
+
+    def _clauses(self, text: str) -> list[str]:
+        """The task cut before each further request, if the agent works step by step."""
+        if not self.skills.perseveres:
+            return [text]
+        verbs = {word for tool in self.tools if not tool.reads for word in words_of(tool.name.split("_")[0])}
+        verbs |= {"set", "chang", "correct", "ent", "put", "tak", "get", "see", "mak", "enter", "take", "remov", "add", "sign"}
+        parts = re.split(r"(?:, and (?:then )?|; besides, |; once that is done, |\. Then |\. When it is in, |, then )", text)
+        clauses = [parts[0]]
+        for part in parts[1:]:
+            first = words_of(part)[:1]
+            if first and first[0] in verbs:
+                clauses.append(part)
+            else:
+                clauses[-1] += ", and " + part
+        return clauses
+
+    def _decided(self, text: str) -> Generator[ToolCall, Step, str]:
+        """The branch that a condition on a number of rows leaves."""
+        branches = asking.branches(text)
+        if branches is None:
+            return text
+        rows = yield from self._rows_asked(Reading(branches.condition))
+        return branches.then if rows is not None and len(rows) > branches.limit else branches.otherwise
+
+    def _clause(self, reading: Reading) -> Generator[ToolCall, Step, bool]:
+        writes = [tool for tool in self.tools if not tool.reads]
+        ranked = sorted(writes, key=lambda tool: -tool.mentioned(reading.text, knows_synonyms=self.skills.matches))
+        for tool in ranked[: 2 if self.skills.perseveres else 1]:
+            ends = yield from self._filled(tool, reading)
+            for arguments in ends:
+                if self.calls >= _BUDGET:
+                    return False
+                step = yield from self._call(tool, arguments)
+                if step.is_error:
+                    self.refused.append(_detail(step))
+                    if not self.skills.perseveres:
+                        return True
+                    if not re.search(r"\b(?:instead|in place of|do the same with|refused)\b", reading.lower):
+                        break
+                    continue
+                self.told = step.content if isinstance(step.content, dict) else {}
+                self.seen.clear()
+                if not re.search(r"\ball (?:the|of)\b", reading.lower):
+                    return True
+            if self.told or asking.about_rules(self.whole):
+                return bool(self.told)
+        return bool(self.told)
+
+    # Arguments
+
+    def _filled(self, tool: Tool, reading: Reading) -> Generator[ToolCall, Step, list[dict[str, Any]]]:
+        """Arguments for the tool: one set, or several where all rows are meant or another row may have to do."""
+        arguments: dict[str, Any] = {}
+        several: tuple[str, list[Any]] | None = None
+        ids = [one for one in tool.properties.values() if one.is_id]
+        for one in ids:
+            if not one.required and not self._speaks_of(one, reading):
+                continue
+            found = yield from self._ids(one, reading, 0)
+            if not found:
+                continue
+            same = [other.name for other in ids if _base(other.name) == _base(one.name)]
+            arguments[one.name] = found[0]
+            if len(same) > 1 and len(found) > 1 and self.skills.matches:
+                arguments[one.name] = found[1 if one.name.startswith("to_") else 0]
+            elif len(found) > 1 and self.skills.perseveres and several is None:
+                several = one.name, found
+        for one in tool.properties.values():
+            if not one.is_id:
+                value = self._scalar(one, reading)
+                if value is not None:
+                    arguments[one.name] = value
+        if several is None:
+            return [arguments]
+        return [{**arguments, several[0]: value} for value in several[1]]
+
+    def _speaks_of(self, one: Property, reading: Reading) -> bool:
+        return reading.holds(one.noun) >= 0
+
+    def _ids(self, one: Property, reading: Reading, depth: int) -> Generator[ToolCall, Step, list[Any]]:
+        """Ids that may be meant, the likeliest first."""
+        if "user" in one.name and re.search(r"\bme\b", reading.lower):
+            return [1]
+        if self.told.get("id") and re.search(rf"\bthe new {re.escape(one.noun)}\b", reading.lower):
+            return [self.told["id"]]
+        tool = listing_for(self.tools, one.name)
+        if tool is None:
+            return []
+        rows = yield from self._listed(tool, reading, depth)
+        if not rows:
+            return []
+        key = next((key for key in ("id", one.name) if key in rows[0]), None)
+        if key is None:
+            return []
+        return [row[key] for row in self._meant(rows, reading, one)]
+
+    def _meant(self, rows: list[Row], reading: Reading, one: Property) -> list[Row]:
+        if not self.skills.matches:
+            return rows[:1]
+        ranked = best(rows, reading)
+        if self.skills.compares:
+            fitting = bounded(equals(rows, reading), reading)
+            found = extreme(fitting, reading)
+            if found is not None:
+                return [found]
+            if re.search(r"\ball (?:the|of)\b", reading.lower) and fitting:
+                return fitting
+            if re.search(r"\bany\b", reading.lower) and fitting and score(fitting[0], reading) >= score(ranked[0], reading):
+                return fitting
+        telling = [row for row in ranked if score(row, reading) > 0][:2]
+        if len(telling) == 2 and score(telling[1], reading) >= 0.75 * score(telling[0], reading):
+            return sorted(telling, key=lambda row: position(row, reading))
+        return ranked[:1]
+
+    def _listed(self, tool: Tool, reading: Reading, depth: int) -> Generator[ToolCall, Step, list[Row]]:
+        arguments: dict[str, Any] = {}
+        for one in tool.properties.values():
+            if one.required and one.is_id and depth < _DEEPEST:
+                found = yield from self._ids(one, reading, depth + 1)
+                if found:
+                    arguments[one.name] = found[0]
+        if self.skills.matches:
+            if "limit" in tool.properties:
+                arguments["limit"] = 100
+            yield from self._filters(tool, reading, arguments, depth)
+        elif "q" in tool.properties and (names := _names(reading)):
+            arguments["q"] = names[0]
+        key = f"{tool.name} {sorted(arguments.items())}"
+        if key not in self.seen:
+            if self.calls >= _BUDGET:
+                return []
+            step = yield from self._call(tool, arguments)
+            self.seen[key] = [] if step.is_error else rows_of(step.content)
+        return self.seen[key]
+
+    def _filters(self, tool: Tool, reading: Reading, arguments: dict[str, Any], depth: int) -> Generator[ToolCall, Step, None]:
+        """Narrow a list down by rows of other kinds that the task names, as far as a tool lists those."""
+        for one in tool.properties.values():
+            if not one.is_id or one.required or depth >= _DEEPEST or not one.noun:
+                continue
+            other = listing_for(self.tools, one.name)
+            if other is None or other.name == tool.name or "q" not in other.properties:
+                continue
+            rows = yield from self._listed(other, reading, _DEEPEST)
+            fitting = [row for row in best(rows, reading) if score(row, reading) >= 1.5]
+            if len(fitting) == 1 or (fitting and score(fitting[0], reading) > score(fitting[1], reading)):
+                arguments[one.name] = fitting[0]["id"]
+
+    def _scalar(self, one: Property, reading: Reading) -> Any:
+        place = reading.after(one.noun)
+        if not one.required and place < 0 and one.name not in ("email", "phone"):
+            return None
+        if one.enum:
+            said = [value for value in one.enum if isinstance(value, str) and reading.holds(value.replace("_", " ")) >= 0]
+            said.sort(key=lambda value: (abs(reading.lower.rfind(value.replace("_", " ").lower()) - place), len(value)))
+            return said[0] if said else one.enum[0] if one.required else None
+        if one.kind == "boolean":
+            return None if place < 0 else re.match(r"\W*(?:\w+ )?(?:to |is to be |be )?no\b", reading.lower[place:]) is None
+        if one.form in ("date", "date-time"):
+            return self._time(one, reading, place)
+        if one.kind in ("integer", "number"):
+            spots = reading.amounts if one.is_money else reading.numbers
+            return nearest(spots, place)
+        if one.kind == "array":
+            return None
+        if one.name == "email":
+            return reading.email
+        if one.name == "phone":
+            return reading.phone
+        return nearest(reading.quotes, place)
+
+    def _time(self, one: Property, reading: Reading, place: int) -> str | None:
+        spots = reading.times
+        if not spots:
+            return None
+        if one.name.startswith("ends"):
+            value = spots[-1].value
+        elif one.name.startswith("starts") and len(spots) > 1:
+            value = spots[-2].value
+        else:
+            value = nearest(spots, place)
+        if one.form == "date":
+            return (value.date() if isinstance(value, datetime) else value).isoformat()
+        return value.isoformat() if isinstance(value, datetime) else f"{value.isoformat()}T00:00:00"
+
+    # What is to be told
+
+    def _rows_asked(self, reading: Reading) -> Generator[ToolCall, Step, list[Row] | None]:
+        lists = [tool for tool in self.tools if tool.lists]
+        ranked = sorted(lists, key=lambda tool: -tool.mentioned(reading.text, knows_synonyms=False))
+        if not ranked:
+            return None
+        rows = yield from self._listed(ranked[0], reading, 0)
+        if not self.skills.matches:
+            return rows
+        fitting = equals(rows, reading)
+        return bounded(fitting, reading) if self.skills.compares else fitting
+
+    def _answer(self) -> Script:
+        rows = yield from self._rows_asked(self.whole)
+        if rows is None:
+            return "I do not know."
+        if self.skills.compares:
+            return asking.told(self.whole, rows, extreme(rows, self.whole))
+        return f"There are {len(rows)}."
+
+
+def _base(name: str) -> str:
+    return re.sub(r"^(?:to|from|other|new|target)_", "", name)
+
+
+def _names(reading: Reading) -> list[str]:
+    """Names that the task holds: quotations first, then words with capitals."""
+    capitals = re.findall(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+(?: [A-Z][\w'-]+)+", reading.text)
+    return [*(re.sub(r"'s$", "", name) for name in capitals), *(spot.value for spot in reading.quotes)]
+
+
+def _detail(step: Step) -> str:
+    content = step.content
+    if isinstance(content, dict):
+        inner = content.get("detail") or content.get("error") or content
+        if isinstance(inner, dict):
+            inner = inner.get("message") or inner
+        return str(inner)
+    return str(content)

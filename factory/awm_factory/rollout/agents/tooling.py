@@ -1,0 +1,134 @@
+"""Tools as an agent can understand them: by their names, descriptions and schemas."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from awm_factory.llm.protocol import ToolSpec
+
+_READING: Final = {"list", "get", "search", "find", "show", "report", "count", "sum", "summarize", "describe", "view", "check"}
+_VERBS: Final = {
+    "update": ("set", "change", "correct", "update", "wrong", "slip"),
+    "create": ("create", "enter", "set up", "make", "new", "book"),
+    "add": ("add", "enter", "put in", "new"),
+    "register": ("register", "sign up", "enter", "new"),
+    "record": ("record", "enter", "note", "new"),
+    "open": ("open", "set up", "start", "new"),
+    "delete": ("delete", "remove", "off the books"),
+    "remove": ("remove", "take", "delete"),
+}
+"""How people say what a tool's first word means."""
+
+
+def stem(word: str) -> str:
+    """`cancelled` and `cancel`, `desks` and `desk` are one."""
+    word = word.lower()
+    for ending in ("ations", "ation", "lled", "tted", "pped", "ies", "ied", "ing", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + (
+                "l" if ending == "lled" else "t" if ending == "tted" else "p" if ending == "pped" else ""
+            )
+            break
+    return word
+
+
+def words_of(text: str) -> list[str]:
+    return [stem(word) for word in re.findall(r"[a-zA-Z]+", text.replace("_", " "))]
+
+
+@dataclass(frozen=True)
+class Property:
+    name: str
+    schema: dict[str, Any]
+    required: bool
+
+    @cached_property
+    def options(self) -> list[dict[str, Any]]:
+        return [one for one in (self.schema, *self.schema.get("anyOf", ())) if one.get("type") not in (None, "null")]
+
+    @property
+    def kind(self) -> str:
+        return str(self.options[0]["type"]) if self.options else "string"
+
+    @property
+    def form(self) -> str:
+        return next((str(one["format"]) for one in self.options if "format" in one), "")
+
+    @property
+    def enum(self) -> list[Any]:
+        return next((list(one["enum"]) for one in self.options if "enum" in one), [])
+
+    @property
+    def is_id(self) -> bool:
+        return self.name.endswith("_id")
+
+    @property
+    def noun(self) -> str:
+        return re.sub(r"_(?:id|cents|at|on)$", "", self.name).replace("_", " ")
+
+    @property
+    def is_money(self) -> bool:
+        return self.name.endswith("_cents")
+
+
+@dataclass(frozen=True)
+class Tool:
+    spec: ToolSpec
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def properties(self) -> dict[str, Property]:
+        schemas: Any = self.spec.parameters.get("properties", {})
+        required: Any = self.spec.parameters.get("required", [])
+        return {name: Property(name, schema, name in required) for name, schema in schemas.items()}
+
+    @property
+    def reads(self) -> bool:
+        return self.name.split("_")[0] in _READING
+
+    @property
+    def lists(self) -> bool:
+        return self.name.startswith(("list_", "search_", "find_"))
+
+    @cached_property
+    def summary(self) -> str:
+        return self.spec.description.strip().partition("\n")[0]
+
+    def mentioned(self, text: str, *, knows_synonyms: bool) -> float:
+        """How much of the tool's name the text speaks of."""
+        said = set(words_of(text))
+        first, *rest = self.name.split("_")
+        score = 0.0
+        for word in rest:
+            score += 1.0 if stem(word) in said else -0.4
+        verbs = _VERBS.get(first, ()) if knows_synonyms else ()
+        if stem(first) in said or any(re.search(rf"\b{verb}\b", text.lower()) for verb in verbs):
+            score += 2.0
+        if knows_synonyms:
+            mine = [word for word in words_of(self.summary) if len(word) > 2]
+            score += 1.5 * sum(word in said for word in mine) / max(1, len(mine))
+        return score
+
+
+def understood(specs: tuple[ToolSpec, ...]) -> list[Tool]:
+    return [Tool(spec) for spec in specs]
+
+
+def listing_for(tools: list[Tool], name: str) -> Tool | None:
+    """The tool that lists what an id such as `to_booking_slot_id` stands for."""
+    parts = name.removesuffix("_id").split("_")
+    for start in range(len(parts)):
+        wanted = {stem(part) for part in parts[start:]}
+        for tool in tools:
+            if tool.lists and {stem(part) for part in tool.name.split("_")[1:]} == wanted:
+                return tool
+    for start in range(len(parts)):
+        last = stem(parts[-1]) if start == 0 else stem(parts[start])
+        for tool in tools:
+            if tool.lists and last in {stem(part) for part in tool.name.split("_")[1:]}:
+                return tool
+    return None
