@@ -13,7 +13,7 @@ from awm_factory.bundle import Bundle, Origin, dump_json, write_file
 from awm_factory.errors import BundleError, CatalogError
 from awm_factory.ids import is_env_id
 
-CertificateState = Literal["none", "stale", "passed", "failed"]
+CertificateState = Literal["none", "stale", "partial", "passed", "failed"]
 
 
 class Pushed(BaseModel):
@@ -183,7 +183,7 @@ def _row(env_id: str, bundle: Bundle, record: Record | None) -> Row:
     if certificate is not None:
         subject = certificate.subject
         fresh = subject.bundle_digest == digest and subject.solutions_digest == bundle.solutions_digest()
-        state = ("passed" if certificate.passed else "failed") if fresh else "stale"
+        state = "stale" if not fresh else "failed" if not certificate.clean else "partial" if certificate.left_out else "passed"
     tags = [tag for tag in record.images if not tag.endswith(":latest")] if record else []
     return Row(
         env_id=env_id,

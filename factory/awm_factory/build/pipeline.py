@@ -52,8 +52,8 @@ def check_envs(env_ids: Sequence[str], catalog: Catalog, sandbox: Sandbox, knobs
     def one(env_id: str, clock: "Clock") -> Row:
         with catalog.lock(env_id), clock.stage("check"):
             bundle = check_one(catalog.read(env_id), catalog, sandbox, knobs)
-        passed = bundle.certificate is not None and bundle.certificate.passed
-        return row(env_id, "checked" if passed else "refused", bundle.certificate, seconds=clock.seconds)
+        clean = bundle.certificate is not None and bundle.certificate.clean
+        return row(env_id, "checked" if clean else "refused", bundle.certificate, seconds=clock.seconds)
 
     return run_batch(env_ids, one, knobs.jobs, progress)
 

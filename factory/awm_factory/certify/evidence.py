@@ -31,6 +31,12 @@ class Options:
     mutants: int = 40
     """Near misses of a task that are made and tried, besides those its author names; 0 leaves out all trials but the solution."""
     seed: int = 0
+    gates: tuple[str, ...] = ()
+    """The only gates that run, where not all do; a certificate of some is partial, and passes for no whole one."""
+
+    def wants(self, *names: str) -> bool:
+        """Whether one of these gates is to run."""
+        return not self.gates or not set(names).isdisjoint(self.gates)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 import ast
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import groupby
 from typing import Final
 
 from awm_factory.bundle import Bundle, Manifest, Mending, Task
-from awm_factory.certify import mutants, stored, variants
+from awm_factory.certify import mutants, stored
+from awm_factory.certify.attempts import by_task, others, reads
 from awm_factory.certify.evidence import Evidence, Options, modes_of
 from awm_factory.certify.statements import numbered
-from awm_factory.certify.trying import Attempt, Path, Tried, path_of, picked
+from awm_factory.certify.trying import Attempt, Path, Tried, path_of
 from awm_factory.errors import SandboxError
 from awm_factory.sandbox.parsing import parse
 from awm_factory.sandbox.pool import Sandbox, expect
@@ -40,10 +40,10 @@ from awm_runtime.contract import (
 
 APP_LIMIT: Final = 30.0
 """Seconds an app may take to start and answer; AWM's limit."""
-_LANES: Final = 4
+_THREADS: Final = 6
 """Checks of one bundle under way at once, as far as the sandbox has lanes."""
-_BATCH: Final = 50
-"""Trials after which a check holds enough; those of one task stay together."""
+_OF_SOLUTIONS: Final = ("near_misses", "equivalents", "alternatives")
+"""Gates that need mutants of the solutions."""
 _LONGEST: Final = 900.0
 """Seconds for a batch in which much hangs; each call has a limit of its own."""
 
@@ -58,61 +58,68 @@ def gather(bundle: Bundle, sandbox: Sandbox, options: Options) -> tuple[Bundle, 
     if isinstance(load, CheckFailed):
         return bundle, Evidence(load)
     bundle = loaded(bundle, load)
-    source = EnvironmentSource(env_id=bundle.env_id, app_code=bundle.app_code, db=load.db, world_time=world_time)
-    app = expect(AppReply, sandbox.check(AppRequest(source=source), APP_LIMIT))
-    if isinstance(app, AppReply):
-        bundle = bundle.with_(manifest=_with_tools(bundle.manifest, app))
-    with ThreadPoolExecutor(_LANES, thread_name_prefix="certify") as threads:
-        return bundle, _Gathering(bundle, sandbox, options, source, load, app, threads).evidence()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="certify") as threads:
+        gathering = _Gathering(bundle, sandbox, options, load, threads)
+        return gathering.bundle, gathering.evidence()
 
 
 class _Gathering:
     """The checks that need a database and, most of them, an app that starts."""
 
-    def __init__(
-        self,
-        bundle: Bundle,
-        sandbox: Sandbox,
-        options: Options,
-        source: EnvironmentSource,
-        load: LoadReply,
-        app: AppReply | CheckFailed,
-        threads: ThreadPoolExecutor,
-    ) -> None:
-        self._bundle, self._sandbox, self._options, self._source = bundle, sandbox, options, source
-        self._load, self._app, self._threads = load, app, threads
+    def __init__(self, bundle: Bundle, sandbox: Sandbox, options: Options, load: LoadReply, threads: ThreadPoolExecutor) -> None:
+        self._sandbox, self._options, self._load, self._threads = sandbox, options, load, threads
+        self._source = EnvironmentSource(
+            env_id=bundle.env_id, app_code=bundle.app_code, db=load.db, world_time=bundle.manifest.world_time
+        )
+        self._bundle = bundle
         self._verifiers = [
             VerifierSource(task_id=task.task_id, mode=mode, code=bundle.verifiers[task.task_id, mode])
             for task in bundle.tasks
             for mode in modes_of(bundle, task)
         ]
         self._judges = [verifier for verifier in self._verifiers if verifier.mode == "code"]
-        self._served = isinstance(app, AppReply) and bool(app.tools)
+        solutions = self._solutions() if options.wants("null", "solvable", *_OF_SOLUTIONS) else []
+        # The solutions are played beside the check of the app; where the app does not start, that counts for nothing.
+        playing = threads.submit(self._first, solutions) if solutions else None
+        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source), APP_LIMIT))
+        if isinstance(self._app, AppReply):
+            self._bundle = bundle.with_(manifest=_with_tools(bundle.manifest, self._app))
+        self._served = isinstance(self._app, AppReply) and bool(self._app.tools)
+        self._tasks, self._playing = (solutions, playing) if self._served else ([], None)
+
+    @property
+    def bundle(self) -> Bundle:
+        """With the tools that the check of the app has listed."""
+        return self._bundle
 
     def evidence(self) -> Evidence:
-        explored = self._threads.submit(self._explore) if self._served and self._options.calls else None
-        solutions = self._solutions() if self._served else []
-        solved, paths, columns, failed = self._solve(solutions) if solutions else ({}, {}, [], None)
-        observing = self._threads.submit(self._observe, solved)
-        seen = explored.result() if explored is not None else None
+        explores = self._options.calls and self._options.wants("behaviour", "reset", "near_misses")
+        explored = self._threads.submit(self._explore) if self._served and explores else None
+        solved, paths, columns, failed = self._solve() if self._playing is not None else ({}, {}, [], None)
+        watches = self._options.wants("null", "hygiene", *_OF_SOLUTIONS)
+        observing = [self._threads.submit(self._observe, some, solved) for some in self._halves()] if watches else []
         complete = {task_id: path for task_id, path in paths.items() if _accepted(solved[task_id])}
         tried: dict[int, list[Tried]] = {}
         untried = failed
         if paths and self._options.mutants:
-            tried, untried = self._try(paths, complete, seen, columns)
-        observed = observing.result()
+            tried, untried = self._try(paths, complete, explored, columns)
+        observed = {key: observation for some in observing for key, observation in some.result().items()}
         return Evidence(
             self._load,
             self._app,
             {key: observation.untouched for key, observation in observed.items()},
             solved,
-            explored=seen,
+            explored=explored.result() if explored is not None else None,
             observed=observed,
             trees=self._trees(),
             paths=paths,
             tried=tried,
             untried=untried,
         )
+
+    def _halves(self) -> list[list[VerifierSource]]:
+        middle = (len(self._verifiers) + 1) // 2
+        return [half for half in (self._verifiers[:middle], self._verifiers[middle:]) if half]
 
     def _explore(self) -> ExploreReply | CheckFailed:
         invariants = self._bundle.manifest.invariants
@@ -126,21 +133,22 @@ class _Gathering:
         )
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
 
-    def _observe(self, solved: dict[int, CallsReply | CheckFailed]) -> dict[tuple[int, VerifierMode], Observation]:
+    def _observe(
+        self, verifiers: list[VerifierSource], solved: dict[int, CallsReply | CheckFailed]
+    ) -> dict[tuple[int, VerifierMode], Observation]:
+        judged = {verifier.task_id for verifier in verifiers}
         ends = {
             task_id: InspectedCase(final_db=reply.runs[0].db, final_answer=self._bundle.solutions[task_id].final_answer)
             for task_id, reply in solved.items()
-            if isinstance(reply, CallsReply) and reply.runs[0].db
+            if task_id in judged and isinstance(reply, CallsReply) and reply.runs[0].db
         }
-        request = InspectRequest(
-            verifiers=self._verifiers, initial_db=self._load.db, ends=ends, world_time=self._source.world_time
-        )
-        reply = expect(InspectReply, self._sandbox.check(request, 30.0 + 30.0 * len(self._verifiers)))
+        request = InspectRequest(verifiers=verifiers, initial_db=self._load.db, ends=ends, world_time=self._source.world_time)
+        reply = expect(InspectReply, self._sandbox.check(request, 30.0 + 30.0 * len(verifiers)))
         if isinstance(reply, CheckFailed):
             raise SandboxError(
                 f"the verifiers of {self._bundle.env_id} could not be watched: {reply.message}; report this with the bundle"
             )
-        return {(v.task_id, v.mode): seen for v, seen in zip(self._verifiers, reply.observations, strict=True)}
+        return {(v.task_id, v.mode): seen for v, seen in zip(verifiers, reply.observations, strict=True)}
 
     def _trees(self) -> dict[tuple[int, VerifierMode], ast.Module | SyntaxError]:
         found: dict[tuple[int, VerifierMode], ast.Module | SyntaxError] = {}
@@ -155,17 +163,25 @@ class _Gathering:
         judged = {verifier.task_id for verifier in self._judges}
         return [task for task in self._bundle.tasks if task.task_id in self._bundle.solutions and task.task_id in judged]
 
+    def _first(self, tasks: list[Task]) -> TrialsReply | CheckFailed:
+        """Every solution once; where mutants are made of it, once more under another seed, to see what chance fills."""
+        seeds = [self._options.seed, *([self._options.seed + 1] if self._makes_mutants() else [])]
+        return self._trials([self._solution(task, seed) for seed in seeds for task in tasks], solutions=True, databases=True)
+
+    def _makes_mutants(self) -> bool:
+        return bool(self._options.mutants) and self._options.wants(*_OF_SOLUTIONS)
+
     def _solve(
-        self, tasks: list[Task]
+        self,
     ) -> tuple[dict[int, CallsReply | CheckFailed], dict[int, Path], list[tuple[str, str]], CheckFailed | None]:
-        """Every solution so many times, each time in another process; the first time under another seed besides."""
-        seed = self._options.seed
-        twins = [self._solution(task, seed) for task in tasks] + [self._solution(task, seed + 1) for task in tasks]
-        first = self._threads.submit(self._trials, twins, solutions=True, databases=True)
+        """Every solution so many times, each time in another process."""
+        assert self._playing is not None
+        tasks, seed = self._tasks, self._options.seed
         rest = [
             self._threads.submit(self._trials, [self._solution(task, seed) for task in tasks], solutions=True)
             for _ in range(self._options.solvable_runs - 1)
         ]
+        first = self._playing
         replies = [first.result(), *(future.result() for future in rest)]
         if failed := next((reply for reply in replies if isinstance(reply, CheckFailed)), None):
             return {task.task_id: failed for task in tasks}, {}, [], failed
@@ -205,15 +221,22 @@ class _Gathering:
         self,
         paths: dict[int, Path],
         complete: dict[int, Path],
-        seen: ExploreReply | CheckFailed | None,
+        explored: "Future[ExploreReply | CheckFailed] | None",
         columns: list[tuple[str, str]],
     ) -> tuple[dict[int, list[Tried]], CheckFailed | None]:
+        """Near misses last: they alone are made of what the exploration has found."""
         assert isinstance(self._app, AppReply)
-        writes = seen.writes if isinstance(seen, ExploreReply) else []
-        around = mutants.Surroundings({tool.name: tool for tool in self._app.tools}, stored.read(self._bundle), writes)
-        attempts = [attempt for path in paths.values() for attempt in _reads(path)]
-        attempts += [attempt for path in complete.values() for attempt in _attempts(path, around, self._options.mutants)]
-        tried, failed = self._tried(attempts, columns)
+        tools, rows = {tool.name: tool for tool in self._app.tools}, stored.read(self._bundle)
+        around = mutants.Surroundings(tools, rows, [])
+        first = [attempt for path in paths.values() for attempt in reads(path)]
+        if self._makes_mutants():
+            first += [attempt for path in complete.values() for attempt in others(path, around)]
+        trying = self._submitted(first, columns)
+        seen = explored.result() if explored is not None else None
+        around = mutants.Surroundings(tools, rows, seen.writes if isinstance(seen, ExploreReply) else [])
+        most = self._options.mutants if self._makes_mutants() else 0
+        near = [attempt for path in complete.values() for attempt in mutants.near_misses(path, around, most)] if most else []
+        tried, failed = _collected(trying + self._submitted(near, columns))
         odd = {
             one.attempt.task_id
             for one in tried
@@ -222,9 +245,8 @@ class _Gathering:
         if odd:
             # What these solutions write hangs on their reads, so nothing may be left out.
             whole = [Path(p.task, p.solution, p.run, tuple(p.solution.calls)) for i, p in complete.items() if i in odd]
-            again, failed_again = self._tried(
-                [attempt for path in whole for attempt in _attempts(path, around, self._options.mutants)], columns
-            )
+            attempts = [a for path in whole for a in (*others(path, around), *mutants.near_misses(path, around, most))]
+            again, failed_again = _collected(self._submitted(attempts, columns))
             tried = [one for one in tried if one.attempt.task_id not in odd or one.attempt.role == "reads"] + again
             failed = failed or failed_again
         by_task: dict[int, list[Tried]] = {}
@@ -232,30 +254,25 @@ class _Gathering:
             by_task.setdefault(one.attempt.task_id, []).append(one)
         return by_task, failed
 
-    def _tried(self, attempts: list[Attempt], columns: Sequence[tuple[str, str]]) -> tuple[list[Tried], CheckFailed | None]:
-        batches = _by_task(attempts)
-        futures: list[Future[TrialsReply | CheckFailed]] = [
-            self._threads.submit(self._trials, [attempt.trial(self._options.seed) for attempt in batch], columns)
-            for batch in batches
+    def _submitted(self, attempts: list[Attempt], columns: Sequence[tuple[str, str]]) -> "list[_Trying]":
+        return [
+            (batch, self._threads.submit(self._trials, [attempt.trial(self._options.seed) for attempt in batch], columns))
+            for batch in by_task(attempts)
         ]
-        tried, failed = [], None
-        for batch, future in zip(batches, futures, strict=True):
-            reply = future.result()
-            if isinstance(reply, CheckFailed):
-                failed = reply
-            else:
-                tried += [Tried(attempt, run) for attempt, run in zip(batch, reply.runs, strict=True)]
-        return tried, failed
 
 
-def _by_task(attempts: list[Attempt]) -> list[list[Attempt]]:
-    """Trials of one task together, for they begin with the same calls and are judged by the same verifier."""
-    found: list[list[Attempt]] = []
-    for _, group in groupby(sorted(attempts, key=lambda attempt: attempt.task_id), key=lambda attempt: attempt.task_id):
-        if not found or len(found[-1]) >= _BATCH:
-            found.append([])
-        found[-1] += group
-    return found
+_Trying = tuple[list[Attempt], "Future[TrialsReply | CheckFailed]"]
+
+
+def _collected(trying: list[_Trying]) -> tuple[list[Tried], CheckFailed | None]:
+    tried, failed = [], None
+    for batch, future in trying:
+        reply = future.result()
+        if isinstance(reply, CheckFailed):
+            failed = reply
+        else:
+            tried += [Tried(attempt, run) for attempt, run in zip(batch, reply.runs, strict=True)]
+    return tried, failed
 
 
 def _accepted(reply: CallsReply | CheckFailed) -> bool:
@@ -264,23 +281,6 @@ def _accepted(reply: CallsReply | CheckFailed) -> bool:
 
 def _playthrough(run: TrialRun) -> Playthrough:
     return Playthrough(results=run.results, verdicts=run.verdicts, db=run.db, dump_sha256=run.dump_sha256)
-
-
-def _reads(path: Path) -> Iterable[Attempt]:
-    """The solution's reads without its writes, and nothing said."""
-    order = [index for index, wrote in enumerate(path.run.wrote) if not wrote]
-    calls = [call for index, call in enumerate(path.solution.calls) if index in order]
-    if calls:
-        filled = picked(path.solution.calls, order)
-        yield Attempt(path.task.task_id, "reads", "reads only", "its reads, no writes, no answer", filled, "")
-
-
-def _attempts(path: Path, around: mutants.Surroundings, most: int) -> Iterable[Attempt]:
-    answer = path.solution.final_answer
-    yield Attempt(path.task.task_id, "control", "writes only", "its writes without its reads", path.core, answer)
-    yield from mutants.near_misses(path, around, most)
-    yield from variants.equivalents(path, around)
-    yield from variants.alternatives(path, around)
 
 
 def loaded(bundle: Bundle, load: LoadReply) -> Bundle:

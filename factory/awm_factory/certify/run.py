@@ -1,6 +1,7 @@
 """From a bundle to a certified bundle: gather the evidence, let every gate read it, write the certificate."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
 from types import ModuleType
 from typing import Final
 
@@ -26,11 +27,13 @@ from awm_factory.problems import Problem
 from awm_factory.sandbox.pool import Sandbox
 from awm_runtime.contract import AppReply, CheckFailed, ExploreReply
 
-__all__ = ["APP_LIMIT", "GATES", "Certified", "certify", "gather", "is_current", "subject"]
+__all__ = ["APP_LIMIT", "GATES", "QUICK", "Certified", "certify", "gather", "is_current", "subject"]
 
 ENVIRONMENT_GATES: Final[tuple[ModuleType, ...]] = (schema, data, interface, behaviour, reset)
 TASK_GATES: Final[tuple[ModuleType, ...]] = (hygiene, null, solvable, near_misses, equivalents, alternatives)
 GATES: Final = (*ENVIRONMENT_GATES, *TASK_GATES)
+QUICK: Final = tuple(gate.NAME for gate in (schema, data, interface, null, solvable, hygiene))
+"""The gates that take a second or two: all but those which explore the app or try mutants of the solutions."""
 
 
 @dataclass(frozen=True)
@@ -49,34 +52,45 @@ class Certified:
 def certify(bundle: Bundle, sandbox: Sandbox, options: Options) -> Certified:
     """Run every gate. Faults of the bundle are Problems in the certificate; raises SandboxError only for the sandbox's own."""
     bundle, evidence = gather(bundle, sandbox, options)
-    found = {gate.NAME: gate.check(bundle, evidence, options) for gate in GATES}
-    problems = [problem for gate in GATES for problem in found[gate.NAME]]
+    found = {gate.NAME: gate.check(bundle, evidence, options) for gate in chosen(options)}
+    problems = [problem for problems in found.values() for problem in problems]
     certificate = Certificate(
         subject=subject(bundle, sandbox.base, options),
-        gates={gate.NAME: _outcome([p for p in found[gate.NAME] if p.task_id is None]) for gate in ENVIRONMENT_GATES},
+        gates={
+            gate.NAME: _outcome([p for p in found[gate.NAME] if p.task_id is None]) if gate.NAME in found else "not_run"
+            for gate in ENVIRONMENT_GATES
+        },
         problems=problems,
-        tasks=[_task(bundle, task, evidence, problems) for task in bundle.tasks],
+        tasks=[_task(bundle, task, evidence, problems, found.keys()) for task in bundle.tasks],
         figures=_figures(evidence),
+        left_out=[gate.NAME for gate in GATES if gate.NAME not in found],
     )
     return Certified(bundle.with_(certificate=certificate), evidence)
 
 
 def is_current(bundle: Bundle, base: str, options: Options) -> bool:
-    """True where the bundle's certificate speaks of exactly this bundle, base image, gate versions and knobs."""
-    return (
-        bundle.seed_db is not None
-        and bundle.certificate is not None
-        and bundle.certificate.subject == subject(bundle, base, options)
-    )
+    """True where the bundle's certificate speaks of exactly this bundle, base image, gate versions and knobs.
+
+    Where only some gates are wanted, a certificate of all of them does.
+    """
+    if bundle.seed_db is None or bundle.certificate is None:
+        return False
+    enough = [options, replace(options, gates=())]
+    return any(bundle.certificate.subject == subject(bundle, base, one) for one in enough)
+
+
+def chosen(options: Options) -> list[ModuleType]:
+    return [gate for gate in GATES if options.wants(gate.NAME)]
 
 
 def subject(bundle: Bundle, base: str, options: Options) -> Subject:
     budget = asdict(options)
+    del budget["gates"]
     return Subject(
         bundle_digest=bundle.digest(),
         solutions_digest=bundle.solutions_digest(),
         base=base,
-        gates={gate.NAME: gate.VERSION for gate in GATES},
+        gates={gate.NAME: gate.VERSION for gate in chosen(options)},
         seed=budget.pop("seed"),
         budget=budget,
     )
@@ -88,7 +102,7 @@ def _outcome(problems: list[Problem]) -> Outcome:
     return "warned" if problems else "passed"
 
 
-def _task(bundle: Bundle, task: Task, evidence: Evidence, problems: list[Problem]) -> TaskCertificate:
+def _task(bundle: Bundle, task: Task, evidence: Evidence, problems: list[Problem], gates: Collection[str]) -> TaskCertificate:
     mine = [problem for problem in problems if problem.task_id == task.task_id]
     fatal = [problem for problem in mine if problem.severity == "error"]
     path, tried = evidence.paths.get(task.task_id), evidence.tried.get(task.task_id, [])
@@ -106,8 +120,8 @@ def _task(bundle: Bundle, task: Task, evidence: Evidence, problems: list[Problem
         task_id=task.task_id,
         shipped=not fatal,
         reason=fatal[0].what if fatal else None,
-        gates={name: _outcome([p for p in mine if p.gate == name]) if ran[name] else "not_run" for name in ran},
-        rates=weighed.rates() if weighed is not None and tried else {},
+        gates={name: _outcome([p for p in mine if p.gate == name]) if ran[name] and name in gates else "not_run" for name in ran},
+        rates=weighed.rates() if weighed is not None and tried and near_misses.NAME in gates else {},
     )
 
 

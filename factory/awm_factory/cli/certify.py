@@ -29,6 +29,11 @@ report_option = click.option(
     "--from-trajectory", type=file_path, metavar="FILE", help="Keep this trajectory as a task's solution if it is complete."
 )
 @click.option("--task", type=click.IntRange(min=0), help="Task of the trajectory, where the file does not say it.")
+@click.option(
+    "--gates",
+    metavar="NAMES",
+    help="Run only these gates, by commas; quick stands for schema, data, interface, null, solvable and hygiene.",
+)
 @report_option
 @tolerance_option
 @jobs_option
@@ -40,20 +45,24 @@ def certify(
     envs: tuple[str, ...],
     from_trajectory: Path | None,
     task: int | None,
+    gates: str | None,
     report: Path | None,
     max_failed_statements: float,
     jobs: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Run every gate on environments, all or those named, write their certificates, and show what was tried and what came out."""
+    """Run every gate on environments, all or those named, write their certificates, and show what was tried and what came out.
+
+    With --gates the certificate is partial: it says which gates were left out, and no environment is built on it.
+    """
     from awm_factory.build import Knobs, check_envs, open_sandbox
     from awm_factory.catalog import Catalog
     from awm_factory.certify import Options
 
     config = settings.load(workspace, jobs=jobs)
     catalog = Catalog(config.workspace)
-    options = Options(max_failed_statements=max_failed_statements)
+    options = Options(max_failed_statements=max_failed_statements, gates=_gates(gates))
     with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
         if from_trajectory is not None:
             from awm_factory.certify.trajectory import keep
@@ -64,6 +73,19 @@ def certify(
     found = [one for row in batch.rows if (one := _of(catalog, row.env_id)) is not None]
     _show("Certificates", found, report or config.cache / "certificates.html", as_json=as_json)
     fail_unless_ok(batch)
+
+
+def _gates(text: str | None) -> tuple[str, ...]:
+    from awm_factory.certify.run import GATES, QUICK
+
+    if text is None:
+        return ()
+    known = [gate.NAME for gate in GATES]
+    named = [name.strip().replace("-", "_").replace(" ", "_") for name in text.split(",") if name.strip()]
+    wanted = {gate for name in named for gate in (QUICK if name == "quick" else (name,))}
+    if not wanted or wanted - set(known):
+        raise UsageError(f"{text!r} names no gates; name some of quick, {', '.join(known)}, separated by commas")
+    return tuple(name for name in known if name in wanted)
 
 
 def _of(catalog: "Catalog", env_id: str) -> "Audited | None":

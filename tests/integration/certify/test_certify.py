@@ -6,6 +6,7 @@ import pytest
 
 from awm_factory.bundle import Bundle, Solution, Task, Variant
 from awm_factory.certify import Certified, Options, certify, is_current
+from awm_factory.certify.run import QUICK
 from awm_factory.problems import Problem
 from awm_factory.sandbox import ProcessSandbox
 from awm_runtime.contract import ToolCall
@@ -55,6 +56,31 @@ def test_a_sound_environment_passes_every_gate_and_tells_what_was_tried(sandbox:
 
 def test_two_runs_give_the_same_certificate(sandbox: ProcessSandbox) -> None:
     assert certify(working(), sandbox, OPTIONS).certificate == certify(working(), sandbox, OPTIONS).certificate
+
+
+def test_some_gates_give_a_partial_certificate_that_passes_for_no_whole_one(sandbox: ProcessSandbox) -> None:
+    quick = Options(solvable_runs=2, calls=180, gates=QUICK)
+    certified = certify(working(), sandbox, quick)
+    certificate = certified.certificate
+    assert certificate.clean and not certificate.passed
+    assert certificate.left_out == ["behaviour", "reset", "near_misses", "equivalents", "alternatives"]
+    assert certificate.gates["behaviour"] == "not_run" and certificate.gates["interface"] == "passed"
+    (task,) = certificate.tasks
+    assert task.shipped and task.gates["solvable"] == task.gates["null"] == task.gates["hygiene"] == "passed"
+    assert task.gates["near_misses"] == "not_run" and task.rates == {}
+    assert "behaviour" not in certificate.figures
+    assert is_current(certified.bundle, sandbox.base, quick)
+    assert not is_current(certified.bundle, sandbox.base, OPTIONS)
+    whole = certify(working(), sandbox, OPTIONS)
+    assert is_current(whole.bundle, sandbox.base, quick)
+
+
+def test_an_app_that_does_not_start_is_told_once_though_its_solutions_were_played_beside_the_check(
+    sandbox: ProcessSandbox,
+) -> None:
+    certified = certify(working().with_(app_code="raise ValueError('no')"), sandbox, OPTIONS)
+    assert [problem.gate for problem in certified.certificate.problems] == ["interface"]
+    assert certified.certificate.tasks[0].gates["solvable"] == "not_run"
 
 
 def test_a_verifier_that_looks_at_no_name_lets_a_near_miss_survive_with_the_difference_told(sandbox: ProcessSandbox) -> None:
