@@ -96,9 +96,17 @@ def render(workspace: Path | None, /, envs: tuple[str, ...], first: str | None, 
 
 @fleet.command(short_help="Start a fleet.")
 @_wishes
+@click.option(
+    "--file",
+    "given",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Start this file, as `fleet render` wrote it and you edited it, instead of writing one.",
+)
 @json_option
 @click.pass_obj
-def up(workspace: Path | None, /, envs: tuple[str, ...], first: str | None, as_json: bool, **options: Any) -> None:
+def up(
+    workspace: Path | None, /, envs: tuple[str, ...], first: str | None, given: Path | None, as_json: bool, **options: Any
+) -> None:
     """Write compose/<name>.yaml, start it, and wait until every container answers.
 
     A fleet that runs is brought into line: more or fewer replicas, other environments, newer images.
@@ -107,8 +115,10 @@ def up(workspace: Path | None, /, envs: tuple[str, ...], first: str | None, as_j
 
     config = settings.load(workspace)
     with StderrProgress() as progress:
-        planned = planning.plan(_wish(envs, first, **options), config, progress)
-        running = planned.start(progress.say)
+        if given is not None:
+            running = planning.start_given(given, config, progress.say)
+        else:
+            running = planning.plan(_wish(envs, first, **options), config, progress).start(progress.say)
     _print(running, as_json=as_json)
 
 

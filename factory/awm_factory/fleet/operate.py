@@ -64,8 +64,8 @@ def down(files: FleetFiles, orchestrator: Orchestrator, client: docker.DockerCli
     label = orchestrator.label(files)
     before = orchestrators.present(client, label)
     orchestrator.down(files)
-    volumes = orchestrators.wait_gone(client, label)
-    return Removed(before.containers, before.networks, volumes, [str(path) for path in files.remove()])
+    orchestrators.wait_gone(client, label)
+    return Removed(before.containers, before.networks, before.volumes, [str(path) for path in files.remove()])
 
 
 def status(files: FleetFiles, orchestrator: Orchestrator, client: docker.DockerClient) -> Running:

@@ -121,11 +121,8 @@ def last_words(client: docker.DockerClient, label: str) -> str:
     return "\n".join(lines)
 
 
-def wait_gone(client: docker.DockerClient, label: str) -> list[str]:
-    """Wait until none of a fleet's containers and networks is left, then remove its volumes, whose names are returned.
-
-    Raises EngineError naming what stays.
-    """
+def wait_gone(client: docker.DockerClient, label: str) -> None:
+    """Until none of a fleet's containers and networks is left; its volumes go last. Raises EngineError naming what stays."""
     retrying = Retrying(stop=stop_after_delay(GONE_WITHIN), wait=wait_fixed(0.2), retry=retry_if_result(bool))
     try:
         retrying(lambda: _present(client, label))
@@ -134,14 +131,11 @@ def wait_gone(client: docker.DockerClient, label: str) -> list[str]:
             f"the engine still has {', '.join(late.last_attempt.result())} after {GONE_WITHIN:g} s; is another container on one "
             "of the networks? `docker network inspect` names it; remove it and run the command again"
         ) from None
-    removed = []
     for volume in client.volumes.list(filters={"label": label}):
         try:
             volume.remove()
         except APIError as error:
             raise EngineError(f"the volume {volume.name} can't be removed: {error}; `docker volume rm {volume.name}`") from error
-        removed.append(str(volume.name))
-    return removed
 
 
 def present(client: docker.DockerClient, label: str) -> Removed:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import docker
@@ -10,7 +11,7 @@ from awm_factory.build.report import Progress
 from awm_factory.catalog import Catalog
 from awm_factory.config import Config
 from awm_factory.errors import EngineError, UsageError
-from awm_factory.fleet import choosing, operate
+from awm_factory.fleet import choosing, given, operate
 from awm_factory.fleet.files import FleetFiles
 from awm_factory.fleet.image import ensure_lease_image
 from awm_factory.fleet.model import EngineKind, Fleet
@@ -85,6 +86,18 @@ def plan(wish: Wish, config: Config, progress: Progress) -> Planned:
         node=node,
     )
     return Planned(fleet, files, ORCHESTRATORS[wish.kind], engine.client)
+
+
+def start_given(path: Path, config: Config, say: Callable[[str], None]) -> operate.Running:
+    """Start a file that was rendered and edited. Raises UsageError naming what keeps it from running, EngineError."""
+    engine = ensure_engine(config, say)
+    ensure_compose(config, say)
+    expected = given.check(path).expected()
+    files = FleetFiles.of(config.workspace, path.stem)
+    if path.resolve() != files.document.resolve():
+        raise UsageError(f"a fleet's file lies at {files.document}, beside its tokens; move {path} there")
+    files.ensure_secrets()
+    return operate.up(files, ORCHESTRATORS["compose"], engine.client, expected, say)
 
 
 def find(name: str, kind: str, config: Config) -> tuple[FleetFiles, Orchestrator, docker.DockerClient]:
