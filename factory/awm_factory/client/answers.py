@@ -13,6 +13,9 @@ M = TypeVar("M", bound=BaseModel)
 _NOT_THERE: Final = ("there is no task", "has no verifier")
 """How the runtime speaks of what a container never had; any other 404 speaks of an episode."""
 
+_NOT_HELD: Final = ("unknown_lease", "unknown_episode")
+"""How a lease service speaks of what it does not hold, or not any more."""
+
 
 def read(reply: Reply, kind: type[M]) -> M:
     """Raises AwmError."""
@@ -48,10 +51,10 @@ def _as_said(detail: ErrorDetail, status: int) -> AwmError:
         return PolicyFault(detail.message, detail.code)
     if detail.fault == "environment":
         return EnvironmentFault(detail.message, detail.code)
-    if detail.fault == "usage":
-        return UsageError(detail.message)
-    kind = EpisodeLost if status in (404, 410) else InfrastructureFault
-    return kind(detail.message, detail.code)
+    # A lease that ended while it was held, whoever was late, leaves an episode that must be masked.
+    if (status == 410 and detail.code != "released") or detail.code in _NOT_HELD:
+        return EpisodeLost(f"{detail.message}; mask this episode, reset begins another", detail.code)
+    return UsageError(detail.message) if detail.fault == "usage" else InfrastructureFault(detail.message, detail.code)
 
 
 def _detail(reply: Reply) -> ErrorDetail | None:

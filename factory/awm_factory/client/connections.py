@@ -68,13 +68,23 @@ class Connections:
         self._held: dict[str, _Origin] = {}
 
     async def ask(
-        self, method: str, url: str, body: bytes | None = None, *, token: str | None = None, longer: float = 0.0
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        token: str | None = None,
+        longer: float = 0.0,
+        client: str | None = None,
     ) -> Reply:
         """One request, whatever the status of its answer. One that was sent is never sent again: it may have been carried out.
 
-        `longer`: seconds to wait beyond the usual. Raises InfrastructureFault, UsageError.
+        `longer`: seconds to wait beyond the usual. `client`: who asks, so that a lease service is fair to all. Raises
+        InfrastructureFault, UsageError.
         """
         headers = {"authorization": f"Bearer {token}"} if token else {}
+        if client is not None:
+            headers["awm-client"] = client
         if body is not None:
             headers["content-type"] = "application/json"
         limit = self.timeout + longer

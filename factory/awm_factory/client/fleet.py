@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -32,6 +33,8 @@ class Fleet:
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         """Use `connect`."""
         self.url, self.token, self.timeout = url.rstrip("/") + "/", token, timeout
+        self.name = secrets.token_hex(8)
+        """Whom the service serves in turn with others."""
 
     @classmethod
     def connect(cls, url: str, token: str | None = None, *, timeout: float = CALL_LIMIT) -> "Fleet":
@@ -83,7 +86,7 @@ class LeasePlace:
             asked = LeaseRequest(env_id=self.env_id, task_id=task_id, seed=seed, ttl=self.ttl, wait=left)
             reply = await self._ask("POST", "leases", asked.model_dump(), longer=left)
             pause = _seconds(reply.headers.get("Retry-After"))
-            if reply.status != 429 or now() + pause > give_up:
+            if reply.status not in (429, 503) or now() + pause > give_up:
                 break
             await asyncio.sleep(pause)
         lease = read(reply, Lease)
@@ -140,7 +143,9 @@ class LeasePlace:
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None, *, longer: float = 0.0) -> Reply:
         sent = None if body is None else encoded(body)
-        return await self.connections.ask(method, self.fleet.url + path, sent, token=self.token, longer=longer)
+        return await self.connections.ask(
+            method, self.fleet.url + path, sent, token=self.token, longer=longer, client=self.fleet.name
+        )
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -8,11 +8,13 @@
 Any thread may call; heartbeats go on while the caller computes. A process that forks opens its environments afterwards.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
-
-from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
 from awm_factory import client
 from awm_factory.client.env import CALL_LIMIT
@@ -22,8 +24,7 @@ from awm_runtime.contract import StateDiff, VerifierMode
 
 R = TypeVar("R")
 
-_portals: Final = BlockingPortalProvider()
-"""One loop for all environments that are open."""
+_one: Final = threading.Lock()
 
 
 class AwmEnv:
@@ -32,7 +33,6 @@ class AwmEnv:
     def __init__(self, env: client.AwmEnv) -> None:
         """Use `from_image`, `connect` or `Fleet.lease`."""
         self._env = env
-        self._portal: BlockingPortal | None = None
 
     @classmethod
     def connect(cls, url: str, *, token: str | None = None, timeout: float = CALL_LIMIT) -> "AwmEnv":
@@ -46,26 +46,17 @@ class AwmEnv:
         return AwmEnv(self._env.beside())
 
     def __enter__(self) -> Self:
-        try:
-            self._run(self._env.__aenter__)
-        except BaseException:
-            self.close()
-            raise
+        _wait(self._env.__aenter__)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        if self._portal is not None:
-            try:
-                self._run(self._env.close)
-            finally:
-                self._portal = None
-                _portals.__exit__(None, None, None)
+        _wait(self._env.close)
 
     def reset(self, task_id: int | None = None, seed: int | None = None) -> str | None:
-        return self._run(self._env.reset, task_id, seed)
+        return _wait(self._env.reset, task_id, seed)
 
     @property
     def instruction(self) -> str | None:
@@ -84,30 +75,25 @@ class AwmEnv:
         return self._env.agent_url
 
     def tools(self) -> list[Tool]:
-        return self._run(self._env.tools)
+        return _wait(self._env.tools)
 
     def openai_tools(self) -> list[dict[str, Any]]:
-        return self._run(self._env.openai_tools)
+        return _wait(self._env.openai_tools)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> CallResult:
-        return self._run(self._env.call, name, arguments)
+        return _wait(self._env.call, name, arguments)
 
     def submit(self, answer: str | None = None, mode: VerifierMode | None = None) -> Verdict:
-        return self._run(self._env.submit, answer, mode)
+        return _wait(self._env.submit, answer, mode)
 
     def fork(self) -> "AwmEnv":
-        return AwmEnv(self._run(self._env.fork))
+        return AwmEnv(_wait(self._env.fork))
 
     def diff(self) -> StateDiff:
-        return self._run(self._env.diff)
+        return _wait(self._env.diff)
 
     def database(self) -> bytes:
-        return self._run(self._env.database)
-
-    def _run(self, work: Callable[..., Awaitable[R]], *arguments: Any) -> R:
-        if self._portal is None:
-            self._portal = _portals.__enter__()
-        return _wait(self._portal, work, *arguments)
+        return _wait(self._env.database)
 
 
 class Fleet:
@@ -127,15 +113,27 @@ class Fleet:
         return AwmEnv(self._fleet.lease(env_id, task_id, seed=seed, ttl=ttl, wait=wait))
 
     def status(self) -> dict[str, Any]:
-        with _portals as portal:
-            return _wait(portal, self._fleet.status)
+        return _wait(self._fleet.status)
 
 
-def _wait(portal: BlockingPortal, work: Callable[..., Awaitable[R]], *arguments: Any) -> R:
+def _wait(work: Callable[..., Coroutine[Any, Any, R]], *arguments: Any) -> R:
     """Interrupted while waiting, the work is called off too."""
-    future = portal.start_task_soon(work, *arguments)
+    with _one:
+        loop = _loop()
+    future = asyncio.run_coroutine_threadsafe(work(*arguments), loop)
     try:
         return future.result()
     except BaseException:
         future.cancel()
         raise
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One for all environments of this process. Its thread ends with the process, so nobody has to end it."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="awm-client", daemon=True).start()
+    return loop
+
+
+os.register_at_fork(after_in_child=_loop.cache_clear)
