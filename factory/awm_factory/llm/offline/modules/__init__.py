@@ -11,12 +11,17 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 import awm_factory.llm.offline.modules.approval as approval
+import awm_factory.llm.offline.modules.auction as auction
+import awm_factory.llm.offline.modules.board as board
 import awm_factory.llm.offline.modules.booking as booking
+import awm_factory.llm.offline.modules.campaign as campaign
 import awm_factory.llm.offline.modules.document as document
+import awm_factory.llm.offline.modules.enrolment as enrolment
 import awm_factory.llm.offline.modules.frame as frame
 import awm_factory.llm.offline.modules.inventory as inventory
 import awm_factory.llm.offline.modules.messaging as messaging
 import awm_factory.llm.offline.modules.order as order
+import awm_factory.llm.offline.modules.record as record
 import awm_factory.llm.offline.modules.reviews as reviews
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
@@ -36,8 +41,13 @@ MODULES: Final[Mapping[str, Module]] = {
     "inventory": inventory,
     "order": order,
     "booking": booking,
+    "enrolment": enrolment,
+    "auction": auction,
+    "campaign": campaign,
     "approval": approval,
+    "record": record,
     "document": document,
     "reviews": reviews,
     "messaging": messaging,
+    "board": board,
 }
