@@ -25,7 +25,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship, sessionmaker
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, joinedload, mapped_column, relationship, selectinload, sessionmaker
 
 engine = create_engine(
     os.getenv("DATABASE_PATH") or "sqlite:///playhouse_box_office.db",
@@ -579,8 +579,8 @@ def refusal(status: int, problem: str, *, state: Any = None, allowed: str) -> HT
 Row = TypeVar("Row", bound=Base)
 
 
-def find(session: Session, model: type[Row], row_id: int, noun: str, tool: str) -> Row:
-    row = session.get(model, row_id)
+def find(session: Session, model: type[Row], row_id: int, noun: str, tool: str, *parts: Any) -> Row:
+    row = session.get(model, row_id, options=parts)
     if row is None:
         raise refusal(404, f"There is no {noun} with id {row_id}.", allowed=f"Look the id up with {tool}.")
     return row
@@ -624,9 +624,12 @@ PageNumber = Annotated[int, Query(ge=1, le=10_000, description="Page to return, 
 PageSize = Annotated[int, Query(ge=1, le=100, description="Rows on a page", examples=[20])]
 
 
-def page_of(session: Session, statement: Select[Any], page: int, page_size: int) -> tuple[Sequence[Any], dict[str, int]]:
+def page_of(
+    session: Session, statement: Select[Any], page: int, page_size: int, *parts: Any
+) -> tuple[Sequence[Any], dict[str, int]]:
+    """Rows of one page, with the parts of them that are shown; fetching those row by row would take a query each."""
     total = session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
-    rows = session.scalars(statement.limit(page_size).offset((page - 1) * page_size)).all()
+    rows = session.scalars(statement.limit(page_size).offset((page - 1) * page_size).options(*parts)).all()
     return rows, {"total": total, "page": page, "page_size": page_size}
 
 
@@ -941,6 +944,12 @@ def open_seats(session: Session, performance: Performance, section: Section) -> 
     return [seat for seat in ordinary if seat_state(seat, taken) == "available"]
 
 
+PERFORMANCE_PARTS = (
+    joinedload(Performance.show),
+    joinedload(Performance.stage).selectinload(Stage.sections).selectinload(Section.seats),
+)
+
+
 def performance_fields(session: Session, performance: Performance) -> dict[str, Any]:
     taken = live_tickets_by_seat(session, performance)
     return {
@@ -1039,7 +1048,7 @@ async def search_shows(
     response_model=ShowDetailOut,
 )
 async def get_show(session: SessionDep, show_id: Annotated[int, path_id("show", 2)]) -> ShowDetailOut:
-    show = find(session, Show, show_id, "show", "search_shows")
+    show = find(session, Show, show_id, "show", "search_shows", selectinload(Show.prices).joinedload(Price.section))
     prices = [
         PriceOut(
             section_id=price.section_id,
@@ -1111,7 +1120,7 @@ async def list_performances(
         statement = statement.where(column >= day_start(date_from))
     if date_to is not None:
         statement = statement.where(column <= day_end(date_to))
-    performances, paging = page_of(session, statement, page, page_size)
+    performances, paging = page_of(session, statement, page, page_size, *PERFORMANCE_PARTS)
     items = [PerformanceOut(**performance_fields(session, performance)) for performance in performances]
     return Listing(items=items, **paging)
 
@@ -1315,6 +1324,9 @@ class GoodwillIn(BaseModel):
     note: Note = Field(description="What went wrong", examples=["Late start on opening night"])
 
 
+CUSTOMER_PARTS = (selectinload(Customer.memberships).joinedload(Membership.tier), selectinload(Customer.credit_entries))
+
+
 def customer_out(customer: Customer) -> CustomerOut:
     membership = customer.membership_on(now().date())
     return CustomerOut(
@@ -1385,7 +1397,7 @@ async def search_customers(
         statement = statement.where(or_(*(field.icontains(text_query, autoescape=True) for field in fields)))
     if needs_wheelchair_space is not None:
         statement = statement.where(Customer.needs_wheelchair_space == needs_wheelchair_space)
-    customers, paging = page_of(session, statement, page, page_size)
+    customers, paging = page_of(session, statement, page, page_size, *CUSTOMER_PARTS)
     return Listing(items=[customer_out(customer) for customer in customers], **paging)
 
 
@@ -1532,6 +1544,9 @@ class RenewalIn(BaseModel):
     tier_id: Optional[int] = Field(None, ge=1, le=MAX_ID, description="Tier of the new year, if another", examples=[2])
 
 
+MEMBERSHIP_PARTS = (joinedload(Membership.customer), joinedload(Membership.tier))
+
+
 def membership_out(membership: Membership) -> MembershipOut:
     today = now().date()
     state: MembershipState = "active"
@@ -1610,7 +1625,7 @@ async def list_memberships(
         statement = statement.where(Membership.starts_on <= today, Membership.ends_on >= today)
     if ends_by is not None:
         statement = statement.where(Membership.ends_on <= ends_by)
-    memberships, paging = page_of(session, statement, page, page_size)
+    memberships, paging = page_of(session, statement, page, page_size, *MEMBERSHIP_PARTS)
     return Listing(items=[membership_out(membership) for membership in memberships], **paging)
 
 
@@ -1833,6 +1848,15 @@ def hold_has_expired(booking: Booking) -> bool:
     return booking.hold_expires_at is not None and booking.hold_expires_at <= now()
 
 
+SUMMARY_PARTS = (
+    joinedload(Booking.customer),
+    joinedload(Booking.performance).joinedload(Performance.show),
+    selectinload(Booking.tickets),
+    selectinload(Booking.payments),
+    selectinload(Booking.refunds),
+)
+
+
 def summary_fields(booking: Booking) -> dict[str, Any]:
     return {
         "id": booking.id,
@@ -1850,6 +1874,16 @@ def summary_fields(booking: Booking) -> dict[str, Any]:
         "hold_expired": hold_has_expired(booking),
         "created_at": booking.created_at,
     }
+
+
+REFUND_PARTS = (
+    joinedload(Refund.booking).options(
+        joinedload(Booking.customer), joinedload(Booking.performance).joinedload(Performance.show)
+    ),
+    joinedload(Refund.requested_by),
+    joinedload(Refund.decided_by),
+    selectinload(Refund.tickets),
+)
 
 
 def refund_out(refund: Refund) -> RefundOut:
@@ -2218,7 +2252,7 @@ async def search_bookings(
     if hold_expired is not None:
         expired = Booking.hold_expires_at <= now()
         statement = statement.where(Booking.status == "held", expired if hold_expired else ~expired)
-    bookings, paging = page_of(session, statement, page, page_size)
+    bookings, paging = page_of(session, statement, page, page_size, *SUMMARY_PARTS)
     return Listing(items=[BookingSummaryOut(**summary_fields(booking)) for booking in bookings], **paging)
 
 
@@ -2615,7 +2649,7 @@ async def list_refunds(
         statement = statement.where(Refund.channel == channel)
     if booking_id is not None:
         statement = statement.where(Refund.booking_id == booking_id)
-    refunds, paging = page_of(session, statement, page, page_size)
+    refunds, paging = page_of(session, statement, page, page_size, *REFUND_PARTS)
     return Listing(items=[refund_out(refund) for refund in refunds], **paging)
 
 
@@ -2896,6 +2930,14 @@ class WaitlistEntryOut(BaseModel):
     joined_at: datetime = Field(description="When they joined, UTC", examples=["2026-03-02T12:00:00"])
 
 
+WAITLIST_PARTS = (
+    joinedload(WaitlistEntry.performance).joinedload(Performance.show),
+    joinedload(WaitlistEntry.section),
+    joinedload(WaitlistEntry.customer),
+    joinedload(WaitlistEntry.booking),
+)
+
+
 def waitlist_out(entry: WaitlistEntry) -> WaitlistEntryOut:
     return WaitlistEntryOut(
         id=entry.id,
@@ -2949,7 +2991,7 @@ async def list_waitlist(
         statement = statement.where(WaitlistEntry.customer_id == customer_id)
     if status is not None:
         statement = statement.where(WaitlistEntry.status == status)
-    entries, paging = page_of(session, statement, page, page_size)
+    entries, paging = page_of(session, statement, page, page_size, *WAITLIST_PARTS)
     return Listing(items=[waitlist_out(entry) for entry in entries], **paging)
 
 
@@ -3114,6 +3156,9 @@ class AssignmentIn(BaseModel):
     volunteer_id: int = body_id("Volunteer who takes the shift", 4)
 
 
+SHIFT_PARTS = (joinedload(Shift.performance).joinedload(Performance.show), joinedload(Shift.volunteer))
+
+
 def shift_out(shift: Shift) -> ShiftOut:
     return ShiftOut(
         id=shift.id,
@@ -3201,7 +3246,7 @@ async def list_shifts(
         statement = statement.where(Shift.starts_at >= day_start(date_from))
     if date_to is not None:
         statement = statement.where(Shift.starts_at <= day_end(date_to))
-    shifts, paging = page_of(session, statement, page, page_size)
+    shifts, paging = page_of(session, statement, page, page_size, *SHIFT_PARTS)
     return Listing(items=[shift_out(shift) for shift in shifts], **paging)
 
 
