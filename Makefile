@@ -82,6 +82,10 @@ test: lint types base ## Lint, types, unit, integration and engine tests
 test-unit: .venv ## Unit tests only: no engine, seconds
 	$(BIN)/pytest tests/unit $(PYTEST_ARGS)
 
+.PHONY: test-swarm
+test-swarm: base ## A fleet on a real swarm of private engines, one of which dies: root on Linux, minutes
+	$(BIN)/pytest tests/swarm -m swarm $(PYTEST_ARGS)
+
 .PHONY: test-clients
 test-clients: .venv ## Stock MCP and OpenEnv clients, each in a venv of its own, against an image that is built
 	$(BIN)/python tests/clients/run.py

@@ -36,6 +36,11 @@ def compose() -> Path:
     return _directory("compose")
 
 
+def package() -> Path:
+    """The sources of `awm_factory`, a part of which the lease service's image bakes in."""
+    return _PACKAGE
+
+
 def runtime_package() -> Path:
     """The sources of `awm_runtime`, which the base image bakes in; found without importing it."""
     spec = importlib.util.find_spec("awm_runtime")

@@ -15,9 +15,6 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from awm_factory.build import Silent
-from awm_factory.bundle import Bundle
-from awm_factory.catalog import Catalog, Record
-from awm_factory.certify import Options, certify
 from awm_factory.client import Fleet
 from awm_factory.config import Config
 from awm_factory.errors import EpisodeLost
@@ -25,45 +22,20 @@ from awm_factory.fleet import operate, orchestrators
 from awm_factory.fleet.operate import Running
 from awm_factory.fleet.planning import Planned, Wish, plan
 from awm_factory.images.base import BaseImage
-from awm_factory.images.build import BuiltImage, build, discard, tag_verified
 from awm_factory.images.engine import Engine
-from awm_factory.images.render import render
-from awm_factory.sandbox import ContainerSandbox
-from bee_yard import working
+from fleet_yard import yards
 
 ENVS = ("bee_yard_north", "bee_yard_south")
 NAME = f"test-{os.getpid()}"
 SERVICES = ("bee-yard-north", "bee-yard-south")
 
 
-def renamed(bundle: Bundle, env_id: str) -> Bundle:
-    """The same environment under another name, its certificate with it."""
-    other = bundle.with_(manifest=bundle.manifest.model_copy(update={"env_id": env_id}))
-    assert bundle.certificate is not None
-    subject = bundle.certificate.subject.model_copy(update={"bundle_digest": other.digest()})
-    return other.with_(certificate=bundle.certificate.model_copy(update={"subject": subject}))
-
-
 @pytest.fixture(scope="module")
 def workspace(engine: Engine, base: BaseImage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """With two environments that have images."""
     folder = tmp_path_factory.mktemp("workspace")
-    catalog = Catalog(folder)
-    with ContainerSandbox(engine.client, base.image_id, base.tag, owner="fleet-tests.1.00000000") as sandbox:
-        bundle = certify(working(ENVS[0]), sandbox, Options()).bundle
-    images: list[BuiltImage] = []
-    for env_id in ENVS:
-        one = renamed(bundle, env_id)
-        image = build(engine.client, render(one, base, folder / "images"), base.reference, folder / "logs")
-        tag_verified(engine.client, image)
-        images.append(image)
-        catalog.write(one)
-        catalog.write_record(env_id, Record(bundle_digest=one.digest(), images={image.reference: image.image_id}))
-    yield folder
-    for image in images:
-        for name in engine.client.images.get(image.image_id).tags:
-            engine.client.images.remove(name)
-        discard(engine.client, image.image_id)
+    with yards(engine, base, folder, ENVS):
+        yield folder
 
 
 @dataclass

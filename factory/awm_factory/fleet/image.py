@@ -1,12 +1,10 @@
 """The lease service's image: `awm/lease:<digest of its inputs>`, made here as the base image is, and standing on it."""
 
-from pathlib import Path
 from typing import Final
 
 from docker.errors import DockerException
 from filelock import FileLock
 
-import awm_factory
 from awm_factory import resources
 from awm_factory.config import Config
 from awm_factory.errors import EngineError
@@ -41,7 +39,7 @@ def ensure_lease_image(engine: Engine, config: Config, say: Say = say_on_stderr)
 
 
 def _files() -> dict[str, bytes]:
-    package = Path(awm_factory.__file__).parent
+    package = resources.package()
     files = {"Dockerfile": (resources.images() / NAME / "Dockerfile").read_bytes()}
     for part in _PARTS:
         for path in sorted([package / part] if part.endswith(".py") else (package / part).glob("*.py")):
