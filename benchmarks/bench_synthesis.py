@@ -204,12 +204,13 @@ async def timed(title: str, sandbox: Remembering, steps: Sequence[Sequence[str]]
         started, used_before = time.monotonic(), used()
         for plan in steps:
             report, made = await run(model, sandbox, chosen, taken, plan, metered=True)
+            lost = [row for row in report.rows if row.outcome not in {"made", "marked"}]
+            assert not lost, lost[0]
             place = {one.row.env_id: one.draft for one in made}
             taken = [place[draft.env_id] for draft in taken]
         seconds, cpu_seconds = time.monotonic() - started, used() - used_before
         log = httpx.get(url.removesuffix("/v1") + "/log").json()
         await client.close()
-    assert all(row.outcome in {"made", "marked"} for row in report.rows)
     assert len(log) == len(model.spans)
     least = bound(log)
     show(

@@ -40,6 +40,18 @@ async def test_each_classification_has_its_reward(said: str, reward: float) -> N
     assert (filled.classification, filled.reward, filled.evidence) == (said, reward, {"a": 1})
 
 
+async def test_one_opinion_is_asked_for_steadily_and_several_where_they_may_differ() -> None:
+    for votes, temperature in ((1, 0.0), (3, 1.0)):
+        model = FunctionModel(lambda _: verdict("complete"))
+        await Judge(model, votes=votes).judge(CASE)
+        assert [request.temperature for request in model.asked] == [temperature] * votes
+
+
+async def test_there_is_nothing_to_judge_in_code_mode() -> None:
+    with pytest.raises(UsageError, match="from_code_verifier"):
+        await Judge(FunctionModel()).judge(CASE, "code")
+
+
 def test_a_code_verifiers_verdict_has_awms_rewards() -> None:
     assert from_code_verifier(Verdict(mode="code", classification="complete")).reward == 1.0
     assert from_code_verifier(Verdict(mode="code", classification="others")).reward == 0.0

@@ -118,6 +118,26 @@ def test_a_worse_answer_is_not_built_upon() -> None:
     assert "assistant: flock of 8" in talk.asked(2)
 
 
+def test_the_best_is_that_with_the_least_left_for_this_stage_whatever_it_leaves_to_others() -> None:
+    class Costly(Sheep):
+        def check(self, artifact: int, draft: Draft) -> list[Problem]:
+            return super().check(artifact, draft) + [sheep(n, gate="data") for n in range(artifact)]
+
+    outcome = Talk("7", "9", "1", attempts=3).run(Costly())
+    assert (outcome.artifact, len(outcome.own), len(outcome.foreign), len(outcome.errors)) == (9, 1, 9, 10)
+
+
+def test_errors_are_told_before_warnings_and_warnings_of_others_are_no_errors() -> None:
+    class Backwards(Sheep):
+        def check(self, artifact: int, draft: Draft) -> list[Problem]:
+            return super().check(artifact, draft)[::-1]
+
+    talk = Talk("9", "10")
+    outcome = talk.run(Backwards(foreign=[sheep(1, "warning"), sheep(2, "warning", gate="data")]))
+    assert talk.asked(1).index("sheep 9") < talk.asked(1).index("sheep 1:")
+    assert (outcome.own, outcome.foreign, len(outcome.problems)) == ([], [], 2)
+
+
 def test_no_usable_answer_at_all_gives_no_artifact() -> None:
     outcome = Talk("a", "b", attempts=2).run(Sheep())
     assert (outcome.artifact, outcome.passed, outcome.answers) == (None, False, 2)
@@ -198,3 +218,23 @@ def test_what_ends_a_run_goes_through(error: Exception) -> None:
     raised: Callable[[ModelRequest], str] = broke
     with pytest.raises(BudgetSpent):
         Talk().run(Sheep(), model=FunctionModel(raised))
+
+
+def test_what_ended_the_run_for_one_ends_it_for_those_who_wait_before_they_ask() -> None:
+    asked = []
+
+    def broke(request: ModelRequest) -> str:
+        asked.append(request)
+        raise BudgetSpent("all gone")
+
+    async def both() -> list[Any]:
+        lanes = Lanes(1)
+        try:
+            repair = Repair(FunctionModel(broke), Settings(requests=1), Notebook(Store.open("sqlite://"), "r"), lanes)
+            passes = (repair.run(Sheep(), shelf()) for _ in range(2))
+            return await asyncio.gather(*passes, return_exceptions=True)
+        finally:
+            lanes.close()
+
+    assert [(type(end), str(end)) for end in asyncio.run(both())] == [(BudgetSpent, "all gone")] * 2
+    assert len(asked) == 1

@@ -45,6 +45,26 @@ def test_a_waiter_that_is_cancelled_takes_no_room() -> None:
     assert asyncio.run(go()) == "c"
 
 
+def test_one_that_is_cancelled_just_when_its_turn_comes_passes_it_on() -> None:
+    async def go() -> list[str]:
+        slots, order = Slots(1), list[str]()
+
+        async def work(name: str) -> None:
+            async with slots.take(0):
+                order.append(name)
+
+        async with slots.take(0):
+            waiting = [asyncio.create_task(work(name)) for name in "ab"]
+            await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
+        async with slots.take(0):
+            order.append("c")
+        return order
+
+    assert asyncio.run(go()) == ["b", "c"]
+
+
 def test_what_is_finished_is_kept_first_then_checks_by_stage_and_proofs_last() -> None:
     async def go() -> list[str]:
         lanes, order, begun = Lanes(1), list[str](), threading.Event()
