@@ -1,6 +1,7 @@
 """Leases over containers in memory, with a clock that is set by hand and a real SQLite file."""
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from awm_factory.fleet.lease import service
+from awm_factory.fleet.lease.containers import Silent
 from awm_factory.fleet.lease.refusal import Refusal
 from awm_factory.fleet.lease.service import Leases
 from awm_factory.fleet.lease.store import Held
@@ -217,6 +219,26 @@ async def test_what_a_busy_container_did_not_delete_is_deleted_later() -> None:
         fake.state = "well"
         new = await here.leases.take(ask(), "a")
         assert list(fake.episodes) == [new.episode_id]
+
+
+async def test_an_episode_whose_making_was_never_answered_is_found_and_deleted() -> None:
+    fake = Fake(ENV, "10.0.0.1", capacity=2)
+    async with house(fake) as here:
+        held = await here.leases.take(ask(), "a")
+
+        def lose_the_answer(method: str, path: str) -> None:
+            if method == "POST":
+                fake.before_answer = lambda *_: None
+                fake.episodes["f" * 32] = []
+                raise Silent("no answer")
+
+        for make in (lambda: here.leases.take(ask(), "a"), lambda: here.leases.fork(held)):
+            fake.before_answer = lose_the_answer
+            with contextlib.suppress(Refusal):
+                made = await make()
+                await here.leases.release(made.lease_id) if isinstance(made, Held) else None
+            await here.settled()
+            assert list(fake.episodes) == [held.episode_id]
 
 
 async def test_leases_survive_a_restart_of_the_service_and_strays_are_deleted(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ their leases end as the fleet's fault; what a container has and nobody holds is 
 """
 
 import asyncio
+import contextlib
 import heapq
 import logging
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
 from awm_factory.client.wire import EndReason, LeaseRequest
@@ -65,6 +66,8 @@ class Leases:
         self._silent_since: dict[str, float] = {}
         self._undeleted: dict[str, list[str]] = defaultdict(list)
         """Episodes that a container would not delete when asked, by address."""
+        self._strays: set[str] = set()
+        """Containers that may have made an episode whose id never reached us."""
         self._tasks: set[asyncio.Task[None]] = set()
         for held in store.held():
             self._keep(held)
@@ -141,11 +144,14 @@ class Leases:
             message = "the episode's container has no room for a twin; release leases or start the fleet with more --capacity"
             raise Refusal(429, "full", message, "infrastructure", RETRY_AFTER)
         try:
-            answer = await self.forward(held, "control", "POST", "/fork")
+            with self._made_by(held.address):
+                answer = await self.forward(held, "control", "POST", "/fork")
         except BaseException:
             self.places.free(place)
             raise
         if answer.status != 201 or held.episode_id not in self.held:
+            if answer.status == 201:
+                self._strays.add(held.address)
             self.places.free(place)
             return held, answer
         found = answer.json()
@@ -250,7 +256,8 @@ class Leases:
         address = place.address
         container = self.known.get(address)
         try:
-            answer = await self.containers.ask(address, "POST", "/episodes", new_episode(request))
+            with self._made_by(address):
+                answer = await self.containers.ask(address, "POST", "/episodes", new_episode(request))
         except (Gone, Silent):
             self.places.free(place)
             self._doubt(request.env_id, address)
@@ -399,6 +406,11 @@ class Leases:
             if known is not None and await self.containers.probe(address) == known.boot:
                 self._silent_since.pop(address, None)
                 await self._delete_left(address)
+                if address in self._strays:
+                    self.places.suspend(address)
+                    # Every request that is about to make an episode there has a place, and while suspended no more are given.
+                    if self.places.used(address) == len(self.at[address]):
+                        await self._delete_strays(address)
                 self.places.resume(address)
                 return
             if known is not None:
@@ -420,10 +432,7 @@ class Leases:
     async def _welcome(self, container: Container) -> None:
         """Raises Gone, Silent."""
         address = container.address
-        answer = await self.containers.ask(address, "GET", "/episodes")
-        there = {str(one["episode_id"]) for one in answer.list()}
-        for episode_id in there - self.at[address]:
-            await self.containers.ask(address, "DELETE", episode_path(episode_id))
+        there = await self._delete_strays(address)
         lost = {self.held[one].lease_id for one in self.at[address] - there}
         self._end_all(lost)
         staying = sorted(self.at[address])
@@ -441,6 +450,7 @@ class Leases:
         self.places.close(container.address)
         self._silent_since.pop(container.address, None)
         self._undeleted.pop(container.address, None)
+        self._strays.discard(container.address)
         lost = {self.held[one].lease_id for one in self.at[container.address]}
         self._end_all(lost)
         self.metrics.lost(container.env_id)
@@ -454,6 +464,24 @@ class Leases:
             self.metrics.ended(gone[0].env_id, "container_died")
             for held in gone:
                 self._place.pop(held.episode_id, None)
+
+    @contextlib.contextmanager
+    def _made_by(self, address: str) -> Iterator[None]:
+        """Around a request that makes an episode. Where no answer comes, the container may have made it all the same."""
+        try:
+            yield
+        except BaseException:
+            self._strays.add(address)
+            raise
+
+    async def _delete_strays(self, address: str) -> set[str]:
+        """All that the container had when it was asked; what nobody holds is gone now. Raises Gone, Silent."""
+        self._strays.discard(address)
+        answer = await self.containers.ask(address, "GET", "/episodes")
+        there = {str(one["episode_id"]) for one in answer.list()}
+        for episode_id in there - self.at[address]:
+            await self.containers.ask(address, "DELETE", episode_path(episode_id))
+        return there
 
     async def _delete_left(self, address: str) -> None:
         """Raises Gone, Silent."""
