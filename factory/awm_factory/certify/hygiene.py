@@ -52,7 +52,8 @@ _METHODS: Final = {
     *("executescript", "load_extension", "enable_load_extension"),
 }
 _WRITING_SQL: Final = re.compile(
-    r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\b|ATTACH\s+(?:DATABASE|'|\?)|VACUUM\b|"
+    r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\b|ATTACH\s+(?:DATABASE|'|\?)|"
+    r"VACUUM(?:\s+(?:main|temp))?\s*(?:INTO\b|;|\Z)|"
     r"ALTER\s+TABLE\b|DROP\s+(?:TABLE|INDEX|VIEW|TRIGGER)\b|CREATE\s+(?:UNIQUE\s+)?(?:TABLE|INDEX|VIEW|TRIGGER)\b)",
     re.IGNORECASE,
 )
