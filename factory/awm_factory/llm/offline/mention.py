@@ -9,7 +9,7 @@ from typing import Final, Union
 
 from awm_factory.llm.offline.ir import Column, Entity, Row, Value
 from awm_factory.llm.offline.state import World
-from awm_factory.llm.offline.wording import column_noun, event, possessive, quoted, spoken, with_more, words
+from awm_factory.llm.offline.wording import column_noun, event, noun_of, possessive, quoted, spoken, with_more, words
 
 PEOPLE: Final = ("party", "user")
 _DEEPEST: Final = 3
@@ -133,7 +133,7 @@ def _told_apart(world: World, entity: Entity, row: Row, facts: dict[str, Fact]) 
 def describe(world: World, entity: Entity, facts: Mapping[str, Fact], noun: str = "", definite: bool = True) -> str:
     """Words for the row of these facts: `Dana Reyes's reservation for the workbench Bench 3 on 12 March 2026 at 09:00`."""
     currency = world.domain.currency
-    noun = noun or entity.noun
+    noun = noun or noun_of(world.domain, entity.role)
     texts = [key for key in facts if entity.column(key).kind == "text"]
     if entity.role in PEOPLE and texts and definite:
         rest = {key: fact for key, fact in facts.items() if key != texts[0]}

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from awm_factory.llm.offline.ir import Domain, Operation, Param
-from awm_factory.llm.offline.wording import column_noun
+from awm_factory.llm.offline.wording import column_noun, noun_of
 from awm_factory.llm.offline.words import article
 
 _FEWEST: Final = 3
@@ -17,6 +17,17 @@ _MADE: Final = {
     "place": ("place", "enter", "set up"),
 }
 _IRREGULAR: Final = {
+    "hide": "hidden", "choose": "chosen", "break": "broken", "freeze": "frozen", "lose": "lost", "lead": "led", "meet": "met",
+
+        "build": "built",
+        "rebuild": "rebuilt",
+        "split": "split",
+        "cut": "cut",
+        "shut": "shut",
+        "reset": "reset",
+        "redo": "redone"
+    ,
+    "resend": "resent", "forgive": "forgiven", "drive": "driven", "lay": "laid", "read": "read", "hit": "hit", "win": "won",
     "send": "sent",
     "sell": "sold",
     "withdraw": "withdrawn",
@@ -45,7 +56,7 @@ def phrases_of(domain: Domain, operation: Operation) -> tuple[str, ...]:
     """With `{param key}` for what is given. Those of the module come first, and alone where they are enough."""
     if len(operation.phrases) >= _FEWEST:
         return operation.phrases
-    nouns = {param.ref: domain.entity(param.ref).noun for param in operation.params if param.ref}
+    nouns = {param.ref: noun_of(domain, param.ref) for param in operation.params if param.ref}
     derived = _derived(operation, nouns, domain.entity(operation.entity).noun)
     return tuple(dict.fromkeys([*operation.phrases, *derived]))
 
@@ -56,7 +67,7 @@ def _derived(operation: Operation, nouns: dict[str, str], own: str) -> list[str]
     if operation.kind == "create" and not paths:
         return ([summary] if summary else []) + _creating(operation, own)
     if not paths:
-        return [summary] if summary else []
+        return [summary or _plain_summary(operation)]
     if not any(param.required for param in operation.params if param.where == "body") and _is_update(operation):
         return []
     subject = f"{{{paths[0].key}}}"
@@ -107,6 +118,11 @@ def _by_summary(operation: Operation, nouns: dict[str, str]) -> str:
         filled += count
     text = re.sub(r"\banother\b", "a new", text)
     return text if filled else ""
+
+
+def _plain_summary(operation: Operation) -> str:
+    text = operation.summary.rstrip(".")
+    return text[:1].lower() + text[1:]
 
 
 def _creating(operation: Operation, own: str) -> list[str]:

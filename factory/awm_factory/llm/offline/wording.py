@@ -4,7 +4,7 @@ import re
 from datetime import date, datetime
 from typing import Final
 
-from awm_factory.llm.offline.ir import Column, Param, Value
+from awm_factory.llm.offline.ir import Column, Domain, Field, Param, Value
 
 SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£"}
 _ACRONYMS: Final = {"id": "ID", "url": "URL", "vat": "VAT", "iban": "IBAN", "sku": "SKU"}
@@ -57,7 +57,7 @@ def words(name: str) -> str:
     return " ".join(_ACRONYMS.get(word, word) for word in name.replace("_", " ").split())
 
 
-def column_noun(column: Column | Param) -> str:
+def column_noun(column: Column | Param | Field) -> str:
     """What a column is called in a sentence: `price_cents` is the price, `due_on` the due date."""
     name = (column.name or column.key).removesuffix("_id")
     if column.kind == "money":
@@ -69,6 +69,8 @@ def column_noun(column: Column | Param) -> str:
     if name.endswith("_on") and column.kind == "date":
         stem = name.removesuffix("_on")
         name = {"starts": "start date", "ends": "end date", "born": "date of birth"}.get(stem, f"{stem} date")
+    if name.endswith("_at") and column.kind == "int":
+        name = f"{name.removesuffix('_at')} level"
     if column.kind == "bool":
         name = re.sub(r"^(?:is|has)_", "", name)
     name = _NOUNS.get(name, name)
@@ -100,6 +102,14 @@ def event(name: str) -> tuple[str, str] | None:
     if stem == "due":
         return "is", "due"
     return ("was", words(stem)) if re.search(r"(?:ed|sent|made|paid|held|given|sold|done|taken|seen|begun)$", stem) else None
+
+
+def noun_of(domain: Domain, role: str, *, plural: bool = False) -> str:
+    """What people call a row of the entity; for staff that is another word than the table's."""
+    entity = domain.entity(role)
+    if role == "user" and role in domain.nouns:
+        return domain.nouns[role][plural]
+    return entity.nouns if plural else entity.noun
 
 
 def listed(items: list[str]) -> str:

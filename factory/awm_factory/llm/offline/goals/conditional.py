@@ -4,13 +4,13 @@ from typing import Any, Final
 
 from awm_factory.bundle import Variant
 from awm_factory.llm.offline.goals.act import Deed, deed
-from awm_factory.llm.offline.goals.ground import Draft, Ground, calls_with, drafted
-from awm_factory.llm.offline.goals.policy import requires
+from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
+from awm_factory.llm.offline.goals.policy import is_rule, requires
 from awm_factory.llm.offline.goals.sets import RowSet, row_set
 from awm_factory.llm.offline.ir import Operation, Param
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.state import Refusal
-from awm_factory.llm.offline.trace import Given, Trace
+from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised
 
 _TRIES: Final = 30
@@ -55,7 +55,7 @@ def _another_row(ground: Ground) -> Draft | None:
             arguments = {key: value for key, value in arguments.items() if value is not None}
             first_is_refused = ground.rng.random() < 0.6
             result = ground.try_out(operation, arguments)
-            is_refused = isinstance(result, Refusal) and bool(result.rule)
+            is_refused = isinstance(result, Refusal) and is_rule(result)
             if is_refused != first_is_refused or (isinstance(result, Refusal) and not is_refused):
                 continue
             draft = _with_other(ground, operation, param, arguments, is_refused)
@@ -185,7 +185,3 @@ def _two_deeds(ground: Ground, owner: Mention | None) -> tuple[Deed, Deed] | Non
         if len(found) == 2:
             return found[0], found[1]
     return None
-
-
-def replaced_call(trace: Trace, key: str, given: dict[str, Given]) -> list[Any]:
-    return calls_with(trace, (key, given))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from awm_factory.llm.offline.expr import pieces
 from awm_factory.llm.offline.goals.act import deed
@@ -69,8 +69,10 @@ def _forbidden(ground: Ground, operation: Operation) -> Draft | None:
             return None
         arguments = {key: value for key, value in arguments.items() if value is not None}
         refusal = ground.try_out(operation, arguments)
-        figure = figure_of(operation, refusal) if isinstance(refusal, Refusal) and refusal.rule else None
-        if figure is None or not isinstance(refusal, Refusal):
+        if not isinstance(refusal, Refusal) or not is_rule(refusal):
+            continue
+        figure = figure_of(operation, refusal)
+        if figure is None:
             continue
         mentions = ground.named(operation, arguments)
         sentence = ground.spoken(operation, arguments, mentions) if mentions is not None else None
@@ -204,9 +206,6 @@ def _question_of(step: Require) -> str | None:
     return None
 
 
-def rule_names(operation: Operation) -> set[str]:
-    return {step.rule for step in requires(operation.steps) if step.rule}
-
-
-def any_value(value: Any) -> str:
-    return str(value)
+def is_rule(refusal: Refusal) -> bool:
+    """A refusal by a rule of the house, not of arguments that make no sense (422)."""
+    return bool(refusal.rule) and refusal.status != 422

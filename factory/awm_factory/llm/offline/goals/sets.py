@@ -13,7 +13,7 @@ from awm_factory.llm.offline.locate import locate
 from awm_factory.llm.offline.mention import Fact, Mention, describe
 from awm_factory.llm.offline.state import LIMIT, MOST, Refusal, Result
 from awm_factory.llm.offline.trace import Given, Trace
-from awm_factory.llm.offline.wording import column_noun, event, spoken, with_more
+from awm_factory.llm.offline.wording import column_noun, event, noun_of, spoken, with_more
 
 _TRIES: Final = 14
 
@@ -54,7 +54,13 @@ class RowSet:
         exact = {one.column: one.fact for one in self.conditions if one.comparator == "eq"}
         if without_owner and (owner := self.owner()) is not None:
             exact = {key: fact for key, fact in exact.items() if fact != owner}
-        base = describe(ground.world, self.entity, _adjectives(self.entity, exact), self.entity.nouns if plural else "", definite)
+        base = describe(
+            ground.world,
+            self.entity,
+            _adjectives(self.entity, exact),
+            noun_of(ground.domain, self.entity.role, plural=True) if plural else "",
+            definite,
+        )
         return self._bounded(ground, base)
 
     def _bounded(self, ground: Ground, text: str) -> str:

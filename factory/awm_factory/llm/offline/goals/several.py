@@ -11,7 +11,7 @@ from awm_factory.llm.offline.ir import Operation
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Given, Trace
-from awm_factory.llm.offline.wording import capitalised
+from awm_factory.llm.offline.wording import capitalised, noun_of
 
 _TRIES: Final = 6
 _TWO: Final = (
@@ -147,7 +147,7 @@ def _followed(ground: Ground, first: Deed, trace: Trace, follower: Operation, ma
             continue
         arguments = ground.needed(follower, arguments, trace.world)
         mentions = ground.named(follower, arguments, skip=(own.key,))
-        noun = trace.domain.entity(first.operation.entity).noun
+        noun = noun_of(trace.domain, first.operation.entity)
         words = f"the new {noun}" if not noun.startswith("new") else f"the {noun}"
         sentence = ground.spoken(follower, arguments, mentions, {own.key: words}) if mentions is not None else None
         if mentions is None or sentence is None:

@@ -1,5 +1,6 @@
 """What a user may want to be told of something that was done: a figure or a date that only the result shows."""
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -8,7 +9,7 @@ from awm_factory.llm.offline.goals.ground import Ground
 from awm_factory.llm.offline.ir import Column, ReturnRow, Value
 from awm_factory.llm.offline.outcome import Added, Changed, Moment, Told
 from awm_factory.llm.offline.trace import Trace
-from awm_factory.llm.offline.wording import amount, column_noun, day, moment, numbers
+from awm_factory.llm.offline.wording import amount, column_noun, day, moment, noun_of, numbers
 
 _QUESTIONS = ("Tell me {what} then.", "Then tell me {what}.", "Let me know {what} afterwards.", "And tell me {what}.")
 
@@ -44,6 +45,7 @@ def tell(ground: Ground, trace: Trace, request: str) -> Telling | None:
         column
         for column in entity.columns
         if column.kind in ("money", "date", "datetime", "int")
+        and not re.search(r"(?:^|_)(?:position|number|mon0)$", column.key)
         and column.key not in last.arguments
         and (column.name or column.key) not in moving
         and not (column.server and column.kind == "datetime")
@@ -55,7 +57,7 @@ def tell(ground: Ground, trace: Trace, request: str) -> Telling | None:
             continue
         told, said = told_of(ground, column, value)
         number = ground.rng.randrange(len(_QUESTIONS))
-        what = f"the {column_noun(column)} of the {entity.noun}"
+        what = f"the {column_noun(column)} of the {noun_of(ground.domain, entity.role)}"
         return Telling(
             _QUESTIONS[number].replace("{what}", what),
             f"It is done; {what} is {said}.",
