@@ -116,7 +116,19 @@ def _projects(m: Kit) -> None:
         verb="begin",
         action="begun",
     )
-    m.update("project", "lead_id ends_on", before=[_running("project")])
+    m.update(
+        "project",
+        "lead_id ends_on",
+        before=[
+            _running("project"),
+            Require(
+                "ends_on is None or ends_on >= project.begins_on",
+                422,
+                "{project.name} began on {project.begins_on}.",
+                "project_order",
+            ),
+        ],
+    )
     m.act(
         "close",
         "project",
@@ -441,8 +453,8 @@ def _seed_tasks(s: Seeding, users: list[Row]) -> None:
         _seed_parts(s, task, assignee, state)
     if s.has("milestones"):
         for milestone in s.rows("milestone"):
-            own = s.rows("task", milestone_id=milestone["id"])
-            if own and all(task["status"] == s.state["done"] for task in own):
+            part = s.rows("task", milestone_id=milestone["id"])
+            if part and all(task["status"] == s.state["done"] for task in part):
                 s.change("milestone", milestone, is_reached=True)
 
 

@@ -100,7 +100,10 @@ def _campaigns(m: Kit) -> None:
         "campaign",
         "goal_cents ends_on",
         before=[
-            Require("campaign.status != state.closed", 409, "<Campaign> {campaign.name} is {campaign.status}.", "not_closed")
+            Require("campaign.status != state.closed", 409, "<Campaign> {campaign.name} is {campaign.status}.", "not_closed"),
+            Require(
+                "ends_on is None or ends_on >= campaign.begins_on", 422, "It begins on {campaign.begins_on}.", "days_in_order"
+            ),
         ],
     )
     m.act(
