@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from awm_factory.fleet.lease import service
+from awm_factory.fleet.lease import watch
 from awm_factory.fleet.lease.containers import Silent
 from awm_factory.fleet.lease.refusal import Refusal
 from awm_factory.fleet.lease.service import Leases
@@ -109,7 +109,7 @@ async def test_a_lease_lives_as_long_as_it_is_heard_of() -> None:
     async with house(fake) as here:
         kept, left = [await here.leases.take(ask(ttl=10), "a") for _ in range(2)]
         here.clock.now += 6
-        assert (await here.leases.prolong(kept.lease_id, None)).expires_at == here.clock.now + 10
+        assert here.leases.prolong(kept.lease_id, None).expires_at == here.clock.now + 10
         here.clock.now += 6
         here.leases._sooner.set()
         await until(lambda: len(fake.episodes) == 1)
@@ -204,7 +204,7 @@ async def test_a_silent_container_keeps_its_leases_and_gets_no_new_ones(monkeypa
         assert (await here.leases.forward(slow, "agent", "POST", "/mcp", b"{}")).status == 200
 
         one.state = "silent"
-        monkeypatch.setattr(service, "SILENCE", -1.0)
+        monkeypatch.setattr(watch, "SILENCE", -1.0)
         await here.settled()
         assert reason(here.leases, slow)[1] == "container_died"
 
@@ -275,7 +275,7 @@ async def test_leases_whose_containers_do_not_come_back_end_after_a_grace(
     async with house(fake, store=tmp_path / "leases.db") as here:
         held = await here.leases.take(ask(), "a")
     fake.die()
-    monkeypatch.setattr(service, "GRACE", 0.05)
+    monkeypatch.setattr(watch, "GRACE", 0.05)
     async with house(fake, store=tmp_path / "leases.db") as here:
         assert here.leases.lease(held.lease_id) == held
         await until(lambda: held.lease_id not in here.leases.leases)

@@ -103,7 +103,7 @@ class LeaseApp:
 
     async def _lease(self, request: Request, lease_id: str, *, heartbeat: bool) -> Response:
         if request.method == "POST" and heartbeat:
-            held = await self.leases.prolong(lease_id, (await _read(request, Heartbeat)).ttl)
+            held = self.leases.prolong(lease_id, (await _read(request, Heartbeat)).ttl)
         elif request.method == "DELETE" and not heartbeat:
             await self.leases.release(lease_id)
             return Response(status_code=204)

@@ -104,3 +104,12 @@ class Store:
     def forget(self, before: float) -> None:
         """Drop what ended before that instant."""
         self._db.execute("DELETE FROM ended WHERE at < ?", (before,))
+
+
+def task_of(found: dict[str, object]) -> int | None:
+    value = found.get("task_id")
+    return value if isinstance(value, int) else None
+
+
+def text_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
