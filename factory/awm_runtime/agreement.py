@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from awm_runtime import relations
 from awm_runtime.arguments import resource_of
 from awm_runtime.contract import Tool, ToolCall, ToolResult
+from awm_runtime.relations import LIMITS, rows_of
 
 Ask = Callable[[ToolCall], Awaitable[ToolResult]]
 Schema = dict[str, Any]
 
-_LIMITS: Final = ("limit", "page_size", "per_page", "top_n", "max_results")
-_PAGES: Final = (*_LIMITS, "offset", "page", "skip", "cursor", "start")
+_PAGES: Final = (*LIMITS, "offset", "page", "skip", "cursor", "start")
 _BOUNDS: Final = (("min_", "", 1), ("max_", "", -1), ("", "_min", 1), ("", "_max", -1))
 _ITEMS: Final = 15
 _VALUES: Final = 3
@@ -52,9 +53,13 @@ class Readers:
             if tool.path in self.get_at:
                 found += [d async for d in self._list_get(ask, whole, rows[:items], tool, self.get_at[tool.path])]
             if filters and rows:
-                found += [d async for d in _pages(ask, tool)]
+                found += [
+                    Disagreement(kind, tool.name, what, calls) async for kind, what, calls in _relations(ask, whole, rows, tool)
+                ]
                 found += [d async for d in _filters(ask, whole, rows, tool)]
                 found += [d async for d in _parents(ask, whole, rows, tool, self._known)]
+                told = relations.total(answer.content, rows, whole) if _is_whole(whole, tool, rows) else []
+                found += [Disagreement(kind, tool.name, what, calls) for kind, what, calls in told]
         return found
 
     async def _list_get(self, ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool, get: Tool) -> Any:
@@ -80,14 +85,15 @@ class Readers:
                 return
 
 
-async def _pages(ask: Ask, tool: Tool) -> Any:
-    for name in _LIMITS:
-        if name in _properties(tool):
-            call = ToolCall(tool=tool.name, arguments={name: 1})
-            answer = await ask(call)
-            rows = rows_of(answer.content) if answer.kind == "ok" else None
-            if rows is not None and len(rows) > 1:
-                yield Disagreement("page", tool.name, f"asked for {name} = 1 it gives {len(rows)} rows", [call])
+async def _relations(ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool) -> Any:
+    properties = _properties(tool)
+    async for told in relations.pages(ask, tool, rows, properties):
+        yield told
+    if _is_whole(whole, tool, rows):
+        for name, values in ((name, _enum(schema)) for name, schema in properties.items()):
+            if values and name in rows[0]:
+                async for told in relations.choices(ask, whole, rows, name, values):
+                    yield told
 
 
 async def _filters(ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool) -> Any:
@@ -160,21 +166,8 @@ def _contains(field: Any, value: str) -> bool:
 
 def _is_whole(whole: ToolCall, tool: Tool, rows: list[Schema]) -> bool:
     """True if the list was surely not cut to a page."""
-    limits = [
-        whole.arguments.get(name) or _properties(tool)[name].get("default") for name in _LIMITS if name in _properties(tool)
-    ]
+    limits = [whole.arguments.get(name) or _properties(tool)[name].get("default") for name in LIMITS if name in _properties(tool)]
     return all(isinstance(limit, int) and len(rows) < limit for limit in limits)
-
-
-def rows_of(content: Any) -> list[Schema] | None:
-    """The rows that an answer lists; None where it is no list of objects."""
-    found = content
-    if isinstance(content, dict):
-        lists = [value for value in content.values() if isinstance(value, list)]
-        if len(lists) != 1:
-            return None
-        found = lists[0]
-    return found if isinstance(found, list) and all(isinstance(row, dict) for row in found) else None
 
 
 def _object(content: Any, row: Schema) -> Schema:
@@ -208,12 +201,17 @@ def _is_array(schema: Schema) -> bool:
 def _most(tool: Tool) -> dict[str, Any]:
     """Arguments that ask for as long a list as may be had."""
     found = {}
-    for name in _LIMITS:
+    for name in LIMITS:
         schema = _properties(tool).get(name)
         most = _maximum(schema) if schema else None
         if most is not None:
             found[name] = most
     return found
+
+
+def _enum(schema: Schema) -> list[Any]:
+    options = [schema, *(schema.get("anyOf") or ())]
+    return next((list(option["enum"]) for option in options if option.get("enum")), [])
 
 
 def _maximum(schema: Schema) -> int | None:

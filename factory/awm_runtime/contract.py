@@ -405,6 +405,8 @@ class Violation(Wire):
         "reach",
         "dangling",
         "negative",
+        "order",
+        "idle",
         "hangs",
     ]
     tool: str

@@ -98,7 +98,7 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
         for name, use in part.uses.items():
             before = uses.get(name, ToolUse())
             uses[name] = ToolUse(**{key: getattr(before, key) + getattr(use, key) for key in ToolUse.model_fields})
-    found = [v for v in violations.values() if v.kind != "no_effect" or (not uses[v.tool].changed and uses[v.tool].ok >= _TRIES)]
+    found = [v for v in violations.values() if _stands(v, uses)]
     return ExploreReply(
         calls=sum(use.calls for use in uses.values()),
         uses=uses,
@@ -107,6 +107,13 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
         repeats=[],
         reset_identical=True,
     )
+
+
+def _stands(violation: Violation, uses: dict[str, ToolUse]) -> bool:
+    """Whether what all calls together have shown leaves a suspicion standing."""
+    if violation.kind == "no_effect":
+        return not uses[violation.tool].changed and uses[violation.tool].ok >= _TRIES
+    return violation.kind != "idle" or uses[violation.tool].changed > 0
 
 
 def _sequence(seen: ExploreReply) -> list[ToolCall]:

@@ -29,6 +29,8 @@ _FIXES = {
     "reach": "Check the row in the writing endpoint as the reading one does.",
     "dangling": "Enforce foreign keys, or remove the rows that refer to the one removed.",
     "negative": "Check that there is enough before it is taken.",
+    "order": "Check that the one does not pass the other before anything is stored.",
+    "idle": "Answer with an error where nothing is done.",
     "hangs": "Look for an endless loop, a lock that is held, or a call that ends the process.",
 }
 
@@ -44,9 +46,11 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
 
 
 def _may_be_meant(violation: Violation, seen: ExploreReply) -> bool:
-    """Negative amounts can be debts, and a tool that works may find its work done already: once is no proof of a fault."""
+    """Negative amounts can be debts, what was in order may have been so by chance, and a tool may find its work done already."""
     use = seen.uses.get(violation.tool, ToolUse())
-    return violation.kind == "negative" or (violation.kind == "no_effect" and (use.changed > 0 or use.ok < _TELLING))
+    return violation.kind in ("negative", "order", "idle") or (
+        violation.kind == "no_effect" and (use.changed > 0 or use.ok < _TELLING)
+    )
 
 
 def _problem(violation: Violation, strictness: Severity) -> Problem:

@@ -279,6 +279,15 @@ def test_an_app_that_breaks_a_rule_is_told_by_the_shortest_calls(
     assert problems[0].what.count("({") == 1, problems[0].what
 
 
+REFUSED = 'raise HTTPException(409, f"There is a hive {new.label} already; choose another label.")'
+
+
+def test_a_refusal_that_was_made_a_yes_is_warned_of_as_a_write_that_changes_nothing(sandbox: ProcessSandbox) -> None:
+    swallowed = coded((REFUSED, "return {}"))
+    problems = [problem for problem in of(certify(swallowed, sandbox, OPTIONS), "behaviour") if problem.what.startswith("idle")]
+    assert [(problem.severity, problem.where) for problem in problems] == [("warning", "tool add_hive")]
+
+
 MADE = "        hive = Hive(label=new.label)\n"
 
 
