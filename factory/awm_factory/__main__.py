@@ -12,3 +12,7 @@ def main() -> NoReturn:
             raise
         sys.exit(f"error: this installation holds the client alone ({error.name} is missing); pip install 'awm-factory[factory]'")
     cli.main()
+
+
+if __name__ == "__main__":
+    main()
