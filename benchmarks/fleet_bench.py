@@ -7,9 +7,7 @@ learned from one that plays alone: its answers and its database, byte for byte. 
 import asyncio
 import contextlib
 import hashlib
-import os
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
@@ -23,17 +21,21 @@ import docker
 
 from awm_factory import resources
 from awm_factory.build import Silent
-from awm_factory.bundle import Bundle
 from awm_factory.catalog import Catalog, Record
 from awm_factory.client import AwmEnv, Fleet
 from awm_factory.config import Config
 from awm_factory.fleet import operate, orchestrators
-from awm_factory.fleet.orchestrators import Part
 from awm_factory.fleet.planning import Planned, Wish, plan
 from awm_factory.images.base import ensure_base
 from awm_factory.images.build import BuiltImage, build, find, tag_verified
 from awm_factory.images.engine import ensure_engine
 from awm_factory.images.render import render
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from fleet_yard import crash, renamed
+
+__all__ = ["crash"]
 
 NAME: Final = "bench"
 
@@ -93,7 +95,8 @@ def workspace(names: Sequence[str], scenarios: int) -> Iterator[tuple[Config, li
             base = ensure_base(engine, config, Progress().say)
         copies = Catalog(folder)
         for number in range(scenarios - len(chosen)):
-            bundle = copy(catalog.read(chosen[number % len(chosen)]), number)
+            original = catalog.read(chosen[number % len(chosen)])
+            bundle = renamed(original, f"{original.env_id}_copy_{number}")
             context = render(bundle, base, folder / "images")
             image = find(engine.client, context)
             if image is None:
@@ -111,14 +114,6 @@ def workspace(names: Sequence[str], scenarios: int) -> Iterator[tuple[Config, li
                 with contextlib.suppress(docker.errors.DockerException):
                     engine.client.api.remove_image(f"{image.context.repository}:{tag}")
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def copy(bundle: Bundle, number: int) -> Bundle:
-    manifest = bundle.manifest.model_copy(update={"env_id": f"{bundle.env_id}_copy_{number}"})
-    renamed = bundle.with_(manifest=manifest)
-    assert bundle.certificate is not None
-    subject = bundle.certificate.subject.model_copy(update={"bundle_digest": renamed.digest()})
-    return renamed.with_(certificate=bundle.certificate.model_copy(update={"subject": subject}))
 
 
 @contextlib.contextmanager
@@ -192,16 +187,6 @@ def memory(client: docker.DockerClient, label: str) -> float:
             inner = stats["stats"]
             total += stats["usage"] - inner.get("total_inactive_file", inner.get("inactive_file", 0))
     return total / 2**20
-
-
-def kill(client: docker.DockerClient, part: Part) -> bool:
-    """End a container's first process as a crash would, so that the engine restarts it. Only root of the engine's machine can."""
-    pid = client.api.inspect_container(part.name)["State"]["Pid"]
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (PermissionError, ProcessLookupError):
-        return False
-    return True
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:

@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/soak_fleet.py [ENV]... [--minutes 20] [--every 30] [--scenarios 4] [--clients 48] [--json]
 
 Clients take leases, play scripts, fork, reset, walk off without a word, and compare what they see with what an episode alone came
-to. Now and then the container that is killed is the lease service's own. Needs root, to kill a container's process as a crash
-would. Exit status 1 where memory grows after the first quarter, a loss is not the infrastructure's, an episode shows anything of
+to. Now and then the container that is killed is the lease service's own. Run it as root on the engine's machine, so that a kill is a
+crash. Exit status 1 where memory grows after the first quarter, a loss is not the infrastructure's, an episode shows anything of
 another's, or anything is left over.
 """
 
@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from fleet_bench import Expected, Script, fleet, kill, left_over, memory, outcome, play, scripts, workspace
+from fleet_bench import Expected, Script, crash, fleet, left_over, memory, outcome, play, scripts, workspace
 
 from awm_factory.catalog import Catalog
 from awm_factory.client import Fleet
@@ -108,8 +108,7 @@ async def killer(planned: Planned, every: float, end: float, tally: Tally, dice:
         own = number % SERVICE_EVERY == 0
         victims = [part for part in parts if part.state == "running" and (part.service == "lease") == own]
         victim = dice.choice(victims)
-        if not await asyncio.to_thread(kill, planned.client, victim):
-            sys.exit("the engine's processes can't be killed from here; run this as root on the engine's machine")
+        await asyncio.to_thread(crash, planned.client, victim.name)
         tally.kills["lease service" if own else "container"] += 1
         sys.stderr.write(f"killed {victim.name}; {tally.episodes} episodes, {dict(tally.faults)}\n")
 

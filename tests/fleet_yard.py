@@ -1,8 +1,13 @@
-"""A workspace with small environments that have images, for fleets of tests."""
+"""What tests and benchmarks of fleets share: a workspace with small environments that have images, and containers that crash."""
 
 import contextlib
+import os
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import docker
 
 from awm_factory.bundle import Bundle
 from awm_factory.catalog import Catalog, Record
@@ -44,3 +49,18 @@ def renamed(bundle: Bundle, env_id: str) -> Bundle:
     assert bundle.certificate is not None
     subject = bundle.certificate.subject.model_copy(update={"bundle_digest": other.digest()})
     return other.with_(certificate=bundle.certificate.model_copy(update={"subject": subject}))
+
+
+def crash(client: docker.DockerClient, name: str) -> None:
+    """End a container as a crash would, so that the engine starts it again; `docker kill` would have it stay down.
+
+    By a signal to its first process where that is one of this machine's; else, as in Docker Desktop, all other processes in it
+    are killed, after which an environment's supervisor ends itself.
+    """
+    found = client.api.inspect_container(name)
+    pid = found["State"]["Pid"]
+    with contextlib.suppress(OSError):
+        if sys.platform == "linux" and found["Id"] in Path(f"/proc/{pid}/cgroup").read_text():
+            os.kill(pid, signal.SIGKILL)
+            return
+    client.containers.get(name).exec_run(["python", "-c", "import os; os.kill(-1, 9)"])

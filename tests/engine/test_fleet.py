@@ -23,7 +23,7 @@ from awm_factory.fleet.operate import Running
 from awm_factory.fleet.planning import Planned, Wish, plan
 from awm_factory.images.base import BaseImage
 from awm_factory.images.engine import Engine
-from fleet_yard import yards
+from fleet_yard import crash, yards
 
 ENVS = ("bee_yard_north", "bee_yard_south")
 NAME = f"test-{os.getpid()}"
@@ -180,7 +180,7 @@ def test_a_dead_container_ends_its_leases_as_the_fleets_fault_and_a_restarted_se
         status = await up.fleet.status()
         victim, other = next(one["containers"] for one in status["scenarios"] if one["env_id"] == ENVS[0])
         assert victim["episodes"] == other["episodes"] == 2
-        os.kill(up.pid(victim["host"]), signal.SIGKILL)
+        crash(up.engine.client, victim["host"])
         outcomes = []
         for env in envs:
             try:
