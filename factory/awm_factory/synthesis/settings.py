@@ -78,6 +78,10 @@ class Settings(BaseModel):
     """Ours: scenarios worked on at once."""
     seed: int = 0
     solvable_runs: int = Field(default=3, ge=1, le=10)
+    calls: int = Field(default=600, ge=0)
+    """Ours: calls that certify explores an environment with; 0 leaves exploration to a later `awm-factory certify`."""
+    mutants: int = Field(default=40, ge=0)
+    """Ours: near misses of a task that certify tries; 0 leaves all trials but the solution to a later `awm-factory certify`."""
     least_tasks: int = Field(default=1, ge=0)
     """Ours: tasks that must have been proved for a bundle to be written."""
 

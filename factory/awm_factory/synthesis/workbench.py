@@ -12,13 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from awm_factory.certify import Options
 from awm_factory.certify.run import APP_LIMIT
 from awm_factory.certify.statements import numbered
 from awm_factory.sandbox.parsing import parse
-from awm_factory.sandbox.pool import Sandbox, expect
+from awm_factory.sandbox.pool import Reply, Request, Sandbox, expect
 from awm_factory.synthesis.draft import Draft
 from awm_factory.synthesis.settings import Settings
 from awm_runtime.contract import (
@@ -30,6 +31,10 @@ from awm_runtime.contract import (
     EnvironmentSource,
     LoadReply,
     LoadRequest,
+    Playthrough,
+    Trial,
+    TrialsReply,
+    TrialsRequest,
     VerifierSource,
     VerifyReply,
     VerifyRequest,
@@ -76,27 +81,43 @@ class _Lately:
         return made
 
 
+class _Remembering(Sandbox):
+    """Answers at once what was asked lately about the same database or app: certify begins with both."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.base = sandbox.base
+        self._sandbox = sandbox
+        self._replies = _Lately()
+
+    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
+        if not isinstance(request, LoadRequest | AppRequest):
+            return self._sandbox.check(request, time_limit)
+        return self._replies.get(request.model_dump_json(), lambda: self._sandbox.check(request, time_limit))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Whoever opened the sandbox closes it."""
+
+
 class Workbench:
     def __init__(self, sandbox: Sandbox, settings: Settings) -> None:
-        self.sandbox = sandbox
+        self.sandbox: Sandbox = _Remembering(sandbox)
         self.settings = settings
         self.options = Options(
             max_failed_statements=max(settings.schema_error_ratio, settings.data_error_ratio),
             solvable_runs=settings.solvable_runs,
+            calls=settings.calls,
+            mutants=settings.mutants,
             seed=settings.seed,
         )
-        self._loads = _Lately()
-        self._apps = _Lately()
 
     def load(self, draft: Draft) -> LoadReply | CheckFailed:
-        schema = tuple(draft.schema.statements) if draft.schema else ()
-        data = tuple(draft.data.statements) if draft.data else ()
-
-        def make() -> LoadReply | CheckFailed:
-            request = LoadRequest(world_time=draft.world_time, statements_schema=numbered(schema), statements_data=numbered(data))
-            return expect(LoadReply, self.sandbox.check(request))
-
-        return self._loads.get((draft.world_time, schema, data), make)
+        schema = draft.schema.statements if draft.schema else []
+        data = draft.data.statements if draft.data else []
+        request = LoadRequest(world_time=draft.world_time, statements_schema=numbered(schema), statements_data=numbered(data))
+        return expect(LoadReply, self.sandbox.check(request))
 
     def source(self, draft: Draft) -> EnvironmentSource | None:
         load = self.load(draft)
@@ -108,8 +129,7 @@ class Workbench:
         source = self.source(draft)
         if source is None:
             return None
-        key = (source.app_code, source.db, source.world_time)
-        return self._apps.get(key, lambda: expect(AppReply, self.sandbox.check(AppRequest(source=source), APP_LIMIT)))
+        return expect(AppReply, self.sandbox.check(AppRequest(source=source), APP_LIMIT))
 
     def verify_untouched(self, draft: Draft, verifiers: list[VerifierSource]) -> VerifyReply | CheckFailed | None:
         """Each verifier's word on a database nobody touched, with an empty answer."""
@@ -122,7 +142,23 @@ class Workbench:
         return expect(VerifyReply, self.sandbox.check(request, 10.0 + 10.0 * len(verifiers)))
 
     def play(self, draft: Draft, request: CallsRequest) -> CallsReply | CheckFailed:
-        return expect(CallsReply, self.sandbox.check(request, APP_LIMIT * request.repeat))
+        """The solutions of an environment share one import of its code, where it was seen to start; certify plays each afresh."""
+        if not isinstance(self.app(draft), AppReply):
+            return expect(CallsReply, self.sandbox.check(request, APP_LIMIT * request.repeat))
+        task_id = request.verifiers[0].task_id if request.verifiers else 0
+        trial = Trial(calls=request.calls, final_answer=request.final_answer, task_id=task_id, seed=request.seed)
+        trials = TrialsRequest(source=request.source, trials=[trial] * request.repeat, verifiers=request.verifiers, reuse=True)
+        reply = expect(TrialsReply, self.sandbox.check(trials, APP_LIMIT * request.repeat))
+        if isinstance(reply, CheckFailed):
+            return reply
+        if error := next((run.error for run in reply.runs if run.error), None):
+            return CheckFailed(reason="crashed", message=error)
+        return CallsReply(
+            runs=[
+                Playthrough(results=run.results, verdicts=run.verdicts, db=run.db, dump_sha256=run.dump_sha256)
+                for run in reply.runs
+            ]
+        )
 
     def parse(self, code: str) -> ast.Module:
         """By the sandbox's grammar. Raises SyntaxError."""

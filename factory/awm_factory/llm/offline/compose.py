@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from awm_factory.llm.offline.modules import MODULES
 from awm_factory.llm.offline.packs import ModulePart, Pack
 from awm_factory.llm.offline.seeding import Seeding
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.trim import trimmed
 from awm_runtime.contract import WORLD_TIME
 
 _WORLD_START: Final = datetime.fromisoformat(WORLD_TIME).replace(tzinfo=None)
@@ -29,22 +31,34 @@ class Recipe:
     """What a variant is made of: its modules in order of building, each with the features it has."""
 
     modules: Mapping[str, frozenset[str]]
+    tools: int = 1000
+    """Tools at most, as far as some can be spared."""
+
+
+_MODULES: Final = (4, 6)
+"""Fewest and most of a scenario, besides the frame."""
+_TABLES: Final = (19, 23)
+_TOOLS: Final = (37, 46)
 
 
 def recipe(pack: Pack, *name: object) -> Recipe:
-    """Drawn by the variant's name: the core modules, some others, and about half of all features."""
+    """Drawn by the variant's name: the core modules and some others, and as many features as make a schema of the size wanted."""
     rng = draws("recipe", *name)
     parts = [part for part in pack.modules if part.module in MODULES]
-    core = [part.module for part in parts if part.core]
+    chosen = [part.module for part in parts if part.core]
     others = [part.module for part in parts if not part.core]
-    most = max(0, min(len(others), 6 - len(core)))
-    chosen = set(core) | set(rng.sample(others, rng.randint(min(1, most), most)))
+    chosen += rng.sample(others, min(len(others), max(0, rng.randint(*_MODULES) - len(chosen))))
     modules = ["frame", *(module for module in MODULES if module in chosen)]
-    return Recipe({module: _features(rng, MODULES[module].FEATURES) for module in modules})
+    order = [(module, feature) for module in modules for feature in MODULES[module].FEATURES]
+    order = rng.sample(order, len(order))
+    wanted, tools = rng.randint(*_TABLES), rng.randint(*_TOOLS)
 
+    def first(count: int) -> Recipe:
+        return Recipe({module: frozenset(feature for of, feature in order[:count] if of == module) for module in modules}, tools)
 
-def _features(rng: random.Random, declared: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(feature for feature in declared if rng.randrange(100) < 50)
+    # Each feature adds tables or none, so the fewest that suffice are found by halves.
+    count = bisect_left(range(len(order) + 1), wanted, key=lambda count: len(compose(pack, first(count))[0].entities))
+    return first(min(count, len(order)))
 
 
 def compose(pack: Pack, chosen: Recipe) -> tuple[Domain, list[Kit]]:
@@ -57,7 +71,7 @@ def compose(pack: Pack, chosen: Recipe) -> tuple[Domain, list[Kit]]:
         kit = Kit(scenario, part, features)
         MODULES[module].build(kit)
         kits.append(kit)
-    return scenario.domain(kits, _WORLD_START), kits
+    return trimmed(scenario.domain(kits, _WORLD_START), chosen.tools), kits
 
 
 def seeded(domain: Domain, kits: list[Kit], seed: object) -> World:

@@ -121,7 +121,7 @@ class Param:
     items: tuple["Param", ...] = ()
     """What each object of a `list` holds."""
     filter: str = ""
-    """Of a list operation: the condition that it adds, `price_cents__ge`, or on any of several columns, `name|email__contains`."""
+    """Of a list operation: the condition it adds, `price_cents__ge`, or on one of several columns, `name|email__contains`."""
     name: str = ""
     """On the wire; filled by Domain."""
 

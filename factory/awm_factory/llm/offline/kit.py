@@ -43,6 +43,8 @@ from awm_factory.llm.offline.packs import ModulePart, Pack
 from awm_factory.llm.offline.words import article, domain_text, snake
 
 FRAME: Final = ("user", "party", "place", "item", "category", "activity")
+MOST_SUMMARY: Final = 80
+"""Characters; the checks of the API refuse longer ones."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Names = str | Sequence[str]
 """Keys, as a list or as one text with spaces between them."""
@@ -307,7 +309,7 @@ class Kit:
             "GET",
             "/<<one>>",
             name=f"get_{entity.name}",
-            summary=summary or f"Show one {entity.noun}{with_}",
+            summary=summary or _fitting(f"Show one {entity.noun}{with_}", f"Show one {entity.noun} and what belongs to it"),
             description=description or f"Answers the {entity.noun}{with_}; 404 where there is none with this id.",
             steps=[self.load(key)],
             returns=ReturnRow(_short(entity.role), tuple(pairs)),
@@ -394,7 +396,8 @@ class Kit:
             "PATCH",
             "/<<one>>",
             name=name or f"update_{entity.name}",
-            summary=summary or f"Change {_or(words)} of {_a(entity.noun)}"[:80],
+            summary=summary
+            or _fitting(f"Change {_or(words)} of {_a(entity.noun)}", f"Change what is kept about {_a(entity.noun)}"),
             description=description or f"What is left out stays as it is. Answers the {entity.noun}.",
             params=wanted,
             steps=steps,
@@ -683,6 +686,11 @@ class Scenario:
 
 def _short(role: str) -> str:
     return role.rpartition(".")[2]
+
+
+def _fitting(*summaries: str) -> str:
+    """The first that is short enough for a summary."""
+    return next((summary for summary in summaries if len(summary) <= MOST_SUMMARY), summaries[-1])
 
 
 def _a(noun: str) -> str:

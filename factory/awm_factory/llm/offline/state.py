@@ -313,7 +313,7 @@ class World:
                     yield f"{where}: {column.key} = {value!r} is none of {column.choices}"
                 elif type(value) is not _TYPES[column.kind]:
                     yield f"{where}: {column.key} = {value!r} is no {column.kind}"
-                elif not _within(len(value) if column.kind == "text" else value, column.low, column.high):
+                elif not _within(len(str(value)) if column.kind == "text" else value, column.low, column.high):
                     yield f"{where}: {column.key} = {value!r} is out of bounds"
             scope = self.scope(entity.role.partition(".")[0], **row)
             for check in entity.checks:
