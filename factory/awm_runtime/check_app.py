@@ -4,13 +4,14 @@ import ast
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import sqlalchemy
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
-from awm_runtime import dump, module_state
+from awm_runtime import dump, module_state, state_trial
+from awm_runtime.batches import Note, Piece
 from awm_runtime.contract import AppReply, EnvironmentSource, Finding
 from awm_runtime.environment import Environment
 from awm_runtime.loading import LoadFailed
@@ -26,11 +27,11 @@ _FIXES: Final = {
 }
 
 
-def check(source: EnvironmentSource, seed: bytes, seen: Seen) -> AppReply:
+def check(source: EnvironmentSource, load: Callable[[], Environment], seen: Seen) -> AppReply:
     """Runs in a confined, prepared process of its own. `seen` is what two episodes side by side showed."""
     shadows = list(_field_shadows(source.app_code))
     try:
-        environment = Environment(source.app_code, seed, source.world_time)
+        environment = load()
     except LoadFailed as failure:
         named = "".join(f" {shadow.where}: {shadow.what}" for shadow in shadows)
         finding = Finding.model_validate(
@@ -42,6 +43,18 @@ def check(source: EnvironmentSource, seed: bytes, seen: Seen) -> AppReply:
     findings += _unreadable(environment)
     findings += asyncio.run(_failing_reads(environment))
     return AppReply(tools=[served.tool for served in derived.tools], findings=_capped(findings), mendings=derived.mendings)
+
+
+def interleaver(env: Environment, _order: bytes, _note: Note) -> Piece:
+    """Plays two episodes side by side. Runs in a child of a home."""
+    return lambda _: json.dumps(vars(asyncio.run(state_trial.interleaved(env)))).encode()
+
+
+def checker(env: Environment, order: bytes, _note: Note) -> Piece:
+    """The check, in a child of a home."""
+    given = json.loads(order)
+    source, seen = EnvironmentSource.model_validate(given["source"]), Seen(**given["seen"])
+    return lambda _: check(source, lambda: env, seen).model_dump_json().encode()
 
 
 def _capped(findings: list[Finding]) -> list[Finding]:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final
 from pydantic import TypeAdapter, ValidationError
 
 from awm_runtime import (
+    batches,
     check_app,
     children,
     clock,
@@ -61,12 +62,20 @@ from awm_runtime.state_trial import Seen
 _REPLY: Final[TypeAdapter[CheckReply]] = TypeAdapter(CheckReply)
 _ENOUGH: Final = 3600.0
 _TRIAL: Final = 10.0
+_REUSING: Final = (AppRequest, TrialsRequest, ExploreRequest)
+_JOBS: Final = {
+    "interleave": check_app.interleaver,
+    "app": check_app.checker,
+    "play": trials.player,
+    "explore": explore.explorer,
+    "repeat": explore.repeater,
+}
 
 
 def answer(envelope: CheckEnvelope, memory: int, homes: Homes) -> CheckReply:
     """Carry out one check. What its child does wrong is in the reply."""
     request = envelope.request
-    home = homes.of(request.source) if isinstance(request, (TrialsRequest, ExploreRequest)) and request.reuse else None
+    home = homes.of(request.source) if isinstance(request, _REUSING) and request.reuse else None
 
     def carry_out() -> bytes:
         return _carry_out(request, memory, home).model_dump_json().encode()
@@ -87,7 +96,7 @@ def _carry_out(request: Any, memory: int, home: Home | None) -> CheckReply:
         case LoadRequest():
             return _load(request, memory)
         case AppRequest():
-            return _app(request, memory)
+            return _app(request, memory, home)
         case VerifyRequest():
             return _verify(request)
         case CallsRequest():
@@ -117,20 +126,30 @@ def _load(request: LoadRequest, memory: int) -> LoadReply:
     return seed.load(request)
 
 
-def _app(request: AppRequest, memory: int) -> AppReply:
-    source, db = request.source, base64.b64decode(request.source.db)
+def _app(request: AppRequest, memory: int, home: Home | None) -> AppReply:
+    source = request.source
+    if home is not None:
+        tried = batches.each(1, home.forks("interleave", b""), _TRIAL).pieces[0]
+        seen = Seen() if isinstance(tried, ChildFailed) else Seen(**json.loads(tried))
+        order = json.dumps({"source": source.model_dump(mode="json"), "seen": vars(seen)}).encode()
+        found = batches.each(1, home.forks("app", order), _ENOUGH).pieces[0]
+        if isinstance(found, ChildFailed):
+            raise found
+        return AppReply.model_validate_json(found)
+
+    def load() -> Environment:
+        return Environment(source.app_code, base64.b64decode(source.db), source.world_time)
 
     def interleaved() -> bytes:
         _confine(memory)
-        seen = state_trial.interleaved(Environment(source.app_code, db, source.world_time))
-        return json.dumps(vars(asyncio.run(seen))).encode()
+        return json.dumps(vars(asyncio.run(state_trial.interleaved(load())))).encode()
 
     try:
         seen = Seen(**json.loads(children.run(interleaved, _TRIAL)))
     except ChildFailed:
         seen = Seen()  # what does not load, hangs or crashes is found by what follows
     _confine(memory)
-    return check_app.check(source, db, seen)
+    return check_app.check(source, load, seen)
 
 
 def _verify(request: VerifyRequest) -> VerifyReply:
@@ -189,7 +208,7 @@ async def _play(env: Environment, request: CallsRequest) -> bytes:
 
 
 def serve(lines: BinaryIO, write: Callable[[bytes], None], memory: int) -> None:
-    homes = Homes({"play": trials.player, "explore": explore.explorer, "repeat": explore.repeater}, memory)
+    homes = Homes(_JOBS, memory)
     for line in lines:
         if not line.strip():
             continue

@@ -168,6 +168,8 @@ class AppRequest(Wire):
 
     op: Literal["app"] = "app"
     source: EnvironmentSource
+    reuse: bool = False
+    """As in TrialsRequest."""
 
 
 class ToolMending(Wire):
@@ -298,7 +300,7 @@ class TrialsRequest(Wire):
     databases: bool = False
     """Whether the databases at the end are."""
     reuse: bool = False
-    """Whether the process that imports the environment is kept for the next check; only for code that was seen to start."""
+    """Whether the process that imports the environment is kept, and used by the next check of the same source."""
 
 
 class RowChange(Wire):

@@ -7,6 +7,7 @@ the confinement, so it can't be the parent: its orders reach the home through a 
 import asyncio
 import base64
 import os
+import resource
 import select
 import signal
 import socket
@@ -77,6 +78,22 @@ class Home:
             return
 
 
+def _forked() -> bool:
+    """Whether this process has, or had, a child: it may fork, but what it imports may not."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
+    return True
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def _parent(process: int) -> int | None:
     """The number of a child comes from a process that generated code may have changed, so it is looked at before it is used."""
     try:
@@ -141,7 +158,9 @@ class Homes:
         theirs.close()
         ready = frames.receive(ours) if select.select([ours], [], [], SETUP)[0] else None
         home = Home(process, ours, ready is not None and bool(ready[0].header["keeps_state"]))
-        if ready is None:
+        if ready is None or ready[0].header["forked"]:
+            for child in _children(process):
+                os.kill(child, signal.SIGKILL)
             home.close()
             return None
         return home
@@ -157,10 +176,11 @@ class Homes:
                 os.environ.clear()
                 environment.prepare_process()
                 confine.confine(confine.python_paths(), confine.Limits(memory=self._memory), may_fork=True)
+                confine.adopt_orphans()
                 env = Watched(source.app_code, base64.b64decode(source.db), source.world_time)
                 asyncio.run(environment.warm_up(env))
                 env.freeze()
-                frames.send(link, Frame({"keeps_state": keeps_state(source.app_code)}))
+                frames.send(link, Frame({"keeps_state": keeps_state(source.app_code), "forked": _forked()}))
                 while (order := frames.receive(link)) is not None:
                     self._carry_out(env, order[0], order[1], link)
         finally:

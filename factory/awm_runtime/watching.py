@@ -141,7 +141,8 @@ class Watcher:
         else:
             if (field := self.signs.turned(shown)) is not None:
                 faults.append(Fault("negative", tool.name, f"afterwards {get.name} answers {field}, never negative at the start"))
-            its_own = place < 0 or tool.path.endswith("}")  # what lies deeper may answer another row, of the same number by chance
+            # What lies deeper in the path may answer another row, which has the same number by chance.
+            its_own = place < 0 or tool.path.endswith("}")
             if its_own and isinstance(shown, dict) and answered.get("id") == key == shown.get("id"):
                 wrong = [name for name in answered if _plain(answered[name]) and name in shown and answered[name] != shown[name]]
                 if wrong and _plain(shown[wrong[0]]):

@@ -81,7 +81,7 @@ class _Gathering:
         solutions = self._solutions() if options.wants("null", "solvable", *_OF_SOLUTIONS) else []
         # The solutions are played beside the check of the app; where the app does not start, that counts for nothing.
         playing = threads.submit(self._first, solutions) if solutions else None
-        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source), APP_LIMIT))
+        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source, reuse=True), APP_LIMIT))
         if isinstance(self._app, AppReply):
             self._bundle = bundle.with_(manifest=_with_tools(bundle.manifest, self._app))
         self._served = isinstance(self._app, AppReply) and bool(self._app.tools)
@@ -301,5 +301,6 @@ def _with_tools(manifest: Manifest, app: AppReply) -> Manifest:
             "tools": sorted(tool.name for tool in app.tools),
             "renamed": renamed,
             "mendings": sorted(mendings, key=lambda mending: (mending.tool, mending.kind, mending.why)),
+            "module_state": [finding.what for finding in app.findings if finding.kind == "module_state"],
         }
     )

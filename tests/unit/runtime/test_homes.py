@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,21 @@ def test_a_child_of_a_home_may_not_fork(homes: Homes) -> None:
 
 def test_code_that_can_not_be_imported_has_no_home(homes: Homes) -> None:
     assert homes.of(source("raise ValueError(1)")) is None
+
+
+FORKS = "import os\nif os.fork() == 0:\n    while True:\n        pass\n"
+FORKS_AND_WAITS = "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()\n"
+
+
+@pytest.mark.parametrize("code", [FORKS, FORKS_AND_WAITS], ids=["lives on", "has ended"])
+def test_code_that_forks_while_it_is_imported_has_no_home_and_leaves_no_process(homes: Homes, code: str) -> None:
+    def mine() -> str:
+        me = os.getpid()
+        return Path(f"/proc/{me}/task/{me}/children").read_text()
+
+    before = mine()
+    assert homes.of(source(code + APP)) is None
+    assert mine() == before
 
 
 def test_a_home_that_is_gone_is_a_failed_child_and_the_next_one_is_another(homes: Homes) -> None:
