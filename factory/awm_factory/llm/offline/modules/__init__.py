@@ -15,6 +15,7 @@ import awm_factory.llm.offline.modules.auction as auction
 import awm_factory.llm.offline.modules.board as board
 import awm_factory.llm.offline.modules.booking as booking
 import awm_factory.llm.offline.modules.campaign as campaign
+import awm_factory.llm.offline.modules.catalogue as catalogue
 import awm_factory.llm.offline.modules.document as document
 import awm_factory.llm.offline.modules.enrolment as enrolment
 import awm_factory.llm.offline.modules.frame as frame
@@ -23,6 +24,7 @@ import awm_factory.llm.offline.modules.messaging as messaging
 import awm_factory.llm.offline.modules.order as order
 import awm_factory.llm.offline.modules.record as record
 import awm_factory.llm.offline.modules.reviews as reviews
+import awm_factory.llm.offline.modules.shipment as shipment
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
@@ -38,12 +40,14 @@ class Module(Protocol):
 
 MODULES: Final[Mapping[str, Module]] = {
     "frame": frame,
+    "catalogue": catalogue,
     "inventory": inventory,
     "order": order,
     "booking": booking,
     "enrolment": enrolment,
     "auction": auction,
     "campaign": campaign,
+    "shipment": shipment,
     "approval": approval,
     "record": record,
     "document": document,
