@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/soak_fleet.py [ENV]... [--minutes 20] [--every 30] [--scenarios 4] [--clients 48] [--json]
 
 Clients take leases, play scripts, fork, reset, walk off without a word, and compare what they see with what an episode alone came
-to. Now and then the container that is killed is the lease service's own. Run it as root on the engine's machine, so that a kill is a
-crash. Exit status 1 where memory grows after the first quarter, a loss is not the infrastructure's, an episode shows anything of
-another's, or anything is left over.
+to. Now and then the container that is killed is the lease service's own. Run it as root on the engine's machine: elsewhere a kill
+is less of a crash. Exit status 1 where memory grows after the first quarter, a loss is not the infrastructure's, an episode shows
+anything of another's, or anything is left over.
 """
 
 import argparse
