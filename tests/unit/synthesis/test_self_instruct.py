@@ -158,15 +158,6 @@ def test_a_round_is_embedded_by_one_request() -> None:
     assert [(request.purpose.item, len(request.texts)) for request in angles.requests] == [("1", 50 + 50 + 24), ("2", 1)]
 
 
-def test_many_seeds_are_embedded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("awm_factory.synthesis.scenarios.self_instruct.MOST_TEXTS", 3)
-    angles = Angles()
-    planted = [Scenario(name=f"Seed @{20 * n}", description="Known.", category=GROUP) for n in range(7)]
-    source = instruct(Author([scenario("Copy @120"), scenario("Far @300")]), embedder=angles, seeds=planted)
-    assert names(source, 1) == ["Far @300"]
-    assert [len(request.texts) for request in angles.requests] == [3, 3, 1, 2]
-
-
 def test_seeds_of_names_alone_are_known_and_stand_as_no_examples() -> None:
     author = Author([scenario("kiosk @0"), scenario("Booth @40")])
     source = instruct(author, seeds=[Scenario(name="Kiosk @0"), Scenario(name="Pier @200", description="Has boats.")])

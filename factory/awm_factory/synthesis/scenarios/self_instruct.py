@@ -9,7 +9,6 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from pydantic import BaseModel
 
@@ -22,9 +21,6 @@ from awm_factory.synthesis.artifacts import Artifact, Scenario, validated
 from awm_factory.synthesis.scenarios.space import Matrix, Space, Thresholds, unit
 from awm_factory.synthesis.settings import MaxTokens, ScenarioSettings
 from awm_runtime.contract import WORLD_TIME
-
-MOST_TEXTS: Final = 1000
-"""Texts of one request for embeddings; OpenAI takes 2048."""
 
 
 class Proposals(Artifact):
@@ -162,7 +158,7 @@ class SelfInstruct:
         invented = [scenario for scenario in proposed if scenario.category not in self.categories]
         groups = list(self.categories) if invented and not self._groups else []
         texts = [_text(scenario) for scenario in proposed] + [f"{one.category}. {_text(one)}" for one in invented] + groups
-        points = [unit(vector) for vector in await self._vectors(texts, str(number))] if texts else []
+        points = [unit(vector) for vector in await self._vectors(texts, str(number))]
         self._groups = self._groups or points[len(texts) - len(groups) :]
         nearest = iter(self._group(point) for point in points[len(proposed) : len(proposed) + len(invented)])
         return [
@@ -203,12 +199,10 @@ class SelfInstruct:
         return None
 
     async def _vectors(self, texts: list[str], item: str) -> Sequence[Sequence[float]]:
-        vectors: list[Sequence[float]] = []
-        for start in range(0, len(texts), MOST_TEXTS):
-            part = tuple(texts[start : start + MOST_TEXTS])
-            reply = await self.embedder.embed(EmbeddingRequest(texts=part, purpose=Purpose(stage="embedding", item=item)))
-            vectors.extend(reply.vectors)
-        return vectors
+        if not texts:
+            return []
+        reply = await self.embedder.embed(EmbeddingRequest(texts=tuple(texts), purpose=Purpose(stage="embedding", item=item)))
+        return reply.vectors
 
     def _relax(self) -> None:
         self.thresholds = self.thresholds.relaxed(self.settings.relax_threshold)
