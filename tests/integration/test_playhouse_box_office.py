@@ -5,7 +5,6 @@ import json
 import random
 import sqlite3
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ import pytest
 from awm_factory.bundle import Bundle
 from awm_factory.certify import Options, certify
 from awm_factory.certify.run import Certified
+from awm_factory.certify.weighing import weigh
 from awm_factory.sandbox import ProcessSandbox, Sandbox
-from awm_runtime.contract import CallsReply, CallsRequest, EnvironmentSource, Playthrough, Tool, ToolCall, Verdict, VerifierSource
+from awm_runtime.contract import CallsReply, CallsRequest, EnvironmentSource, Playthrough, Tool, ToolCall
 
 ROOT = Path(__file__).parents[2]
 BUNDLE = Bundle.read(ROOT / "registry" / "playhouse_box_office")
-TRIALS = json.loads((ROOT / "tests" / "data" / "near_misses" / "playhouse_box_office.json").read_text(encoding="utf-8"))
 AWM_AVERAGE = {"tables": 18.5, "rows": 129, "tools": 35.1}
 """Means of the environments AWM reports (arXiv 2602.10090)."""
 LANES = 2
@@ -62,30 +61,6 @@ def play(sandbox: Sandbox, request: CallsRequest) -> Playthrough:
     return run
 
 
-@pytest.fixture(scope="module")
-def verdicts(sandbox: Sandbox, source: EnvironmentSource) -> Iterator[dict[str, Future[Verdict]]]:
-    """One for each trial, by its name; played side by side, for each is a process that has to import the app."""
-
-    def judge(trial: dict[str, Any]) -> Verdict:
-        task_id = trial["task_id"]
-        verifier = VerifierSource(task_id=task_id, mode="code", code=BUNDLE.verifiers[task_id, "code"])
-        calls = [ToolCall.model_validate(call) for call in trial["calls"]]
-        answer = trial["final_answer"]
-        return play(sandbox, CallsRequest(source=source, calls=calls, final_answer=answer, verifiers=[verifier])).verdicts[0]
-
-    with ThreadPoolExecutor(LANES) as pool:
-        yield {name(trial): pool.submit(judge, trial) for trials in TRIALS.values() for trial in trials}
-        pool.shutdown(cancel_futures=True)
-
-
-def name(trial: dict[str, Any]) -> str:
-    return f"{trial['task_id']}: {trial['why']}"
-
-
-def each(trials: list[dict[str, Any]]) -> Any:
-    return pytest.mark.parametrize("trial", [name(trial) for trial in trials])
-
-
 def test_every_gate_passes_every_solution_is_complete_three_of_three_and_every_task_ships(certified: Certified) -> None:
     assert certified.certificate.problems == []
     assert set(certified.certificate.gates.values()) == {"passed"}
@@ -110,23 +85,17 @@ def test_each_task_has_both_verifiers_a_solution_near_misses_and_alternatives() 
     for task in BUNDLE.tasks:
         assert {(task.task_id, "code"), (task.task_id, "sql")} <= BUNDLE.verifiers.keys()
         assert task.task_id in BUNDLE.solutions
-        assert sum(trial["task_id"] == task.task_id for trial in TRIALS["near_misses"]) >= 6
-        assert sum(trial["task_id"] == task.task_id for trial in TRIALS["alternatives"]) >= 2
+        assert len(BUNDLE.solutions[task.task_id].near_misses) >= 6
+        assert len(BUNDLE.solutions[task.task_id].alternatives) >= 2
 
 
-def test_no_two_trials_share_a_name() -> None:
-    names = [name(trial) for trials in TRIALS.values() for trial in trials]
-    assert sorted(set(names)) == sorted(names)
-
-
-@each(TRIALS["near_misses"])
-def test_a_near_miss_is_rejected(verdicts: dict[str, Future[Verdict]], trial: str) -> None:
-    assert verdicts[trial].result() == Verdict(mode="code", classification="others", reward=0.0)
-
-
-@each(TRIALS["alternatives"])
-def test_another_way_or_wording_is_accepted(verdicts: dict[str, Future[Verdict]], trial: str) -> None:
-    assert verdicts[trial].result() == Verdict(mode="code", classification="complete", reward=1.0)
+def test_every_near_miss_of_the_author_is_rejected_and_every_other_way_or_wording_accepted(certified: Certified) -> None:
+    for task_id, solution in BUNDLE.solutions.items():
+        weighed = weigh(certified.evidence.paths[task_id], certified.evidence.tried[task_id])
+        rejected = [one.attempt.what for one in weighed.killed if one.attempt.kind == "by its author"]
+        assert sorted(rejected) == sorted({variant.why for variant in solution.near_misses}), task_id
+        assert len(rejected) == len(solution.near_misses)
+        assert [one.complete for one in weighed.alternatives] == [True] * len(solution.alternatives), task_id
 
 
 NET = "(t.price_cents - (t.price_cents * t.discount_percent + 50) / 100)"
