@@ -31,6 +31,8 @@ class Fake:
     state: str = "well"
     episodes: dict[str, list[str]] = field(default_factory=dict)
     fullest: int = 0
+    held_up: asyncio.Event | None = None
+    """While it is there and not set, requests to episodes get no answer."""
     before_answer: Callable[[str, str], None] = lambda method, path: None
     """Called within each request, with its method and path."""
 
@@ -92,6 +94,8 @@ class FakeContainers:
                 return answer(200, [{"episode_id": episode_id} for episode_id in fake.episodes])
             return self._create(fake, json.loads(body))
         episode_id, rest = parts[1], "/".join(parts[2:])
+        if fake.held_up is not None and rest:
+            await fake.held_up.wait()
         if episode_id not in fake.episodes:
             return answer(404, {"error": f"there is no episode {episode_id!r}"})
         if method == "DELETE":

@@ -209,6 +209,18 @@ async def test_a_silent_container_keeps_its_leases_and_gets_no_new_ones(monkeypa
         assert reason(here.leases, slow)[1] == "container_died"
 
 
+async def test_a_request_under_way_ends_with_its_container_and_not_when_its_time_is_up() -> None:
+    fake = Fake(ENV, "10.0.0.1", held_up=asyncio.Event())
+    async with house(fake) as here:
+        held = await here.leases.take(ask(), "a")
+        call = asyncio.create_task(here.leases.forward(held, "agent", "POST", "/mcp", b"{}"))
+        await until(lambda: len(here.leases._under_way[held.address]) == 1)
+        fake.die()
+        with pytest.raises(Refusal) as gone:
+            await asyncio.wait_for(call, 3)
+        assert gone.value.code == "container_died"
+
+
 async def test_what_a_busy_container_did_not_delete_is_deleted_later() -> None:
     fake = Fake(ENV, "10.0.0.1", capacity=1)
     async with house(fake) as here:

@@ -111,7 +111,11 @@ class HttpContainers:
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP, use_dns_cache=False)
-        self._http = aiohttp.ClientSession(connector=connector, auto_decompress=False, skip_auto_headers=["user-agent", "accept"])
+        # Its own would be 30 s for a machine that is gone, and 5 minutes for the rest.
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=PROBE_LIMIT)
+        self._http = aiohttp.ClientSession(
+            timeout=limits, connector=connector, auto_decompress=False, skip_auto_headers=["user-agent", "accept"]
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -113,7 +113,10 @@ class Leases(Watch):
     ) -> Answer:
         """A request to the episode, answered as its container does. Raises Refusal where the container or the episode is gone."""
         try:
-            answer = await self.containers.ask(held.address, method, episode_path(held.episode_id, rest), body, headers, plane)
+            async with self._to(held.address):
+                answer = await self.containers.ask(
+                    held.address, method, episode_path(held.episode_id, rest), body, headers, plane
+                )
         except Gone as gone:
             await self._look(held.env_id, held.address)
             self.episode(held.episode_id)

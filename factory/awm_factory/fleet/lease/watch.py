@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, Self
 
 from awm_factory.fleet.lease.containers import Container, Containers, Gone, Silent, episode_path
@@ -49,6 +49,8 @@ class Watch(Register):
         """Episodes that a container would not delete when asked, by address."""
         self._strays: set[str] = set()
         """Containers that may have made an episode whose id never reached us."""
+        self._under_way: dict[str, set[asyncio.Timeout]] = defaultdict(set)
+        """Requests to episodes, by address; of a container that is lost they end at once, not when their time is up."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -146,6 +148,8 @@ class Watch(Register):
         self._strays.discard(container.address)
         lost = {self.held[one].lease_id for one in self.at[container.address]}
         self._end_all(lost)
+        for request in self._under_way[container.address]:
+            request.reschedule(0)
         self.metrics.lost(container.env_id)
         message = "%s: container %s at %s is gone, and %d leases with it"
         _log.warning(message, container.env_id, container.host, container.address, len(lost))
@@ -182,6 +186,19 @@ class Watch(Register):
         for episode_id in there - self.at[address]:
             await self.containers.ask(address, "DELETE", episode_path(episode_id))
         return there
+
+    @contextlib.asynccontextmanager
+    async def _to(self, address: str) -> AsyncIterator[None]:
+        """Around a request to an episode. Raises Gone where the container is lost meanwhile."""
+        try:
+            async with asyncio.timeout(None) as request:
+                self._under_way[address].add(request)
+                try:
+                    yield
+                finally:
+                    self._under_way[address].discard(request)
+        except TimeoutError as error:
+            raise Gone("it is gone") from error
 
     @contextlib.contextmanager
     def _made_by(self, address: str) -> Iterator[None]:
