@@ -43,6 +43,8 @@ class Fleet:
     """Processes for tool calls in one container."""
     memory_mib: int
     """Of one container."""
+    warm_mib: int
+    """Of it for databases kept ready for the next call; an episode whose database is not is as right, and a little slower."""
     pids: int = PIDS
     node: str = ""
     """ID of the swarm's node that the lease service stays on."""

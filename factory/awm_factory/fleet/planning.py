@@ -26,6 +26,11 @@ EPISODE_MIB: Final = 3
 """A container's limit: what it takes at rest and while it judges, and for each episode more than any was seen to take."""
 
 
+WARM_MIB: Final = 0.6
+"""Of it for a database kept ready, with its connection: as much as one of a quarter megabyte takes."""
+LEAST_WARM_MIB: Final = 32
+
+
 @dataclass(frozen=True)
 class Wish:
     envs: Sequence[str]
@@ -83,6 +88,7 @@ def plan(wish: Wish, config: Config, progress: Progress) -> Planned:
         port=wish.port or operate.free_port(files),
         workers=wish.workers or max(1, cpus // (len(scenarios) * wish.replicas)),
         memory_mib=wish.memory or BASE_MIB + EPISODE_MIB * wish.capacity,
+        warm_mib=max(LEAST_WARM_MIB, round(WARM_MIB * wish.capacity)),
         node=node,
     )
     return Planned(fleet, files, ORCHESTRATORS[wish.kind], engine.client)

@@ -29,6 +29,7 @@ def fleet(**changes: object) -> Fleet:
         "port": 20500,
         "workers": 1,
         "memory_mib": 768,
+        "warm_mib": 77,
         "node": "n0de",
     }
     return Fleet(**(values | changes))  # type: ignore[arg-type]
