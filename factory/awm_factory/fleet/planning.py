@@ -27,7 +27,7 @@ EPISODE_MIB: Final = 3
 
 
 WARM_MIB: Final = 0.6
-"""Of it for a database kept ready, with its connection: as much as one of a quarter megabyte takes."""
+"""For each episode, of a database kept ready with its connection: as much as one of a quarter megabyte takes."""
 LEAST_WARM_MIB: Final = 32
 
 
