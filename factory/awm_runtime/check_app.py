@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import base64
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any, Final
 import sqlalchemy
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
-from awm_runtime import dump, module_state, state_trial
+from awm_runtime import columns, dump, module_state, state_trial
 from awm_runtime.batches import Note, Piece
 from awm_runtime.contract import AppReply, EnvironmentSource, Finding
 from awm_runtime.environment import Environment
@@ -40,6 +41,8 @@ def check(source: EnvironmentSource, load: Callable[[], Environment], seen: Seen
         return AppReply(tools=[], findings=[finding, *shadows])
     derived = environment.derived
     findings = [*derived.findings, *shadows, *_state(source.app_code, environment, seen)]
+    given = dump.open_bytes(base64.b64decode(source.db))
+    findings += columns.unknown(source.app_code, _mapped_tables(environment), given, environment.seed_connection)
     findings += _unreadable(environment)
     findings += asyncio.run(_failing_reads(environment))
     return AppReply(tools=[served.tool for served in derived.tools], findings=_capped(findings), mendings=derived.mendings)

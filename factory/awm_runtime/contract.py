@@ -151,6 +151,7 @@ class Finding(Wire):
         "unserved_endpoint",
         "module_state",
         "lasting_thread",
+        "unknown_column",
         "unreadable_row",
         "failing_read",
     ]

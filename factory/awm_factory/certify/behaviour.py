@@ -11,7 +11,7 @@ from awm_factory.problems import Problem, Severity
 from awm_runtime.contract import CheckFailed, ExploreReply, ToolUse, Violation
 
 NAME = "behaviour"
-VERSION = 1
+VERSION = 2
 
 _TELLING = 3
 """Calls that all went well and changed nothing, before that is a fault and no accident of the values drawn."""

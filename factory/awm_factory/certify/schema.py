@@ -1,4 +1,4 @@
-"""Gate *schema*: every statement of the schema executes, and the result is a database without damage.
+"""Gate *schema*: every statement of it executes, the database is undamaged, and has every column that the code uses.
 
 Example: `CREATE INDEX idx_users_org ON users(organization_id)` on a table whose own DDL failed.
 """
@@ -6,12 +6,12 @@ Example: `CREATE INDEX idx_users_org ON users(organization_id)` on a table whose
 from typing import Literal
 
 from awm_factory.bundle import Bundle
-from awm_factory.certify.evidence import Evidence, Options, could_not_run, excerpt
+from awm_factory.certify.evidence import Evidence, Options, could_not_run, excerpt, severity
 from awm_factory.problems import Problem, Severity
-from awm_runtime.contract import CheckFailed, LoadReply, StatementFailure
+from awm_runtime.contract import AppReply, CheckFailed, LoadReply, StatementFailure
 
 NAME = "schema"
-VERSION = 1
+VERSION = 2
 
 
 def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
@@ -39,6 +39,12 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
         )
         for row in load.integrity
     ]
+    if isinstance(evidence.app, AppReply):
+        problems += [
+            Problem(gate=NAME, severity=severity(bundle.manifest.origin), where=found.where, what=found.what, fix=found.fix)
+            for found in evidence.app.findings
+            if found.kind == "unknown_column"
+        ]
     return problems
 
 
@@ -46,15 +52,15 @@ def failed_statements(gate: str, phase: Literal["schema", "data"], load: LoadRep
     """One Problem a failed statement; errors where their share is above the tolerance."""
     failures = [failure for failure in load.failures if failure.phase == phase]
     total = max(1, load.statements_total.get(phase, 0))
-    severity: Severity = "error" if len(failures) / total > options.max_failed_statements else "warning"
-    return [_failure(gate, severity, failure) for failure in failures]
+    how: Severity = "error" if len(failures) / total > options.max_failed_statements else "warning"
+    return [_failure(gate, how, failure) for failure in failures]
 
 
-def _failure(gate: str, severity: Severity, failure: StatementFailure) -> Problem:
+def _failure(gate: str, how: Severity, failure: StatementFailure) -> Problem:
     where = f"{failure.table}, {'statement' if failure.phase == 'schema' else 'insert'} {failure.index}"
     return Problem(
         gate=gate,
-        severity=severity,
+        severity=how,
         where=where,
         what=f"SQLite refuses it: {failure.error}. Statement: {excerpt(failure.sql)}",
         fix=_advice(failure.error),

@@ -238,6 +238,34 @@ def verify_task_completion(initial_db_path, final_db_path, final_answer=None):
     assert of(certify(honey.with_(verifiers=tolerant), sandbox, Options(calls=0, mutants=0)), "hygiene") == []
 
 
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        (
+            ("    label = Column(String, nullable=False, unique=True)\n",) * 2,
+            None,
+        ),
+        (
+            (
+                "    label = Column(String, nullable=False, unique=True)\n",
+                "    label = Column(String, nullable=False, unique=True)\n    colour = Column(String)\n",
+            ),
+            "maps column colour",
+        ),
+        (("app = FastAPI()\n", "app = FastAPI()\nOLDEST = 'SELECT id, age FROM hives WHERE label = :label'\n"), "not have: age"),
+        (("app = FastAPI()\n", "app = FastAPI()\nALL = 'SELECT id FROM hives WHERE label = ? AND id > :least'\n"), None),
+        (("app = FastAPI()\n", "app = FastAPI()\nQUEENS = 'INSERT INTO queens (id) VALUES (?)'\n"), "not have: queens"),
+    ],
+    ids=["sound", "mapped column", "column in SQL", "sound SQL", "table in SQL"],
+)
+def test_a_column_that_the_code_uses_and_the_schema_lacks_is_told_by_the_gate_of_the_schema(
+    sandbox: ProcessSandbox, pair: tuple[str, str], says: str | None
+) -> None:
+    told = of(certify(coded(pair), sandbox, Options(gates=("schema", "interface"))), "schema")
+    assert [says in problem.what for problem in told if says is not None] == ([True] if says else [])
+    assert bool(told) == (says is not None)
+
+
 def test_reads_alone_must_not_be_complete(sandbox: ProcessSandbox) -> None:
     calls = [ToolCall(tool="list_hives", arguments={}), *working().solutions[0].calls]
     eager = verified(('== {"South"}', '<= {"South"}'), solutions={0: Solution(calls=calls)})
