@@ -33,9 +33,12 @@ _CHANGING: Final[tuple[Kind, ...]] = ("find", "several", "act", "open", "conditi
 _FEWEST_CHANGING: Final = 7
 """Of ten tasks."""
 _PATIENCE: Final = 40
-"""Draws in vain before a kind is given up."""
+"""Draws of tasks that are known or of another level, before a kind is given up."""
+_BARREN: Final = 5
+"""Draws that find no task at all, before a kind is given up; each of them looks at several operations."""
 _SLIPS: Final = 12
 """One planted slip for so many tasks, and one more."""
+_MOST_SLIPS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def plan_tasks(
     """
     assert world.domain is domain
     levels = {level} if isinstance(level, int) else set(level or ())
-    planner = _Planner(world, rng, plant(world, rng, 1 + count // _SLIPS), levels)
+    planner = _Planner(world, rng, plant(world, rng, min(_MOST_SLIPS, 1 + count // _SLIPS)), levels)
     tasks = planner.tasks(count)
     if len(tasks) < count:
         at = f" of level {', '.join(map(str, sorted(levels)))}" if levels else ""
@@ -129,11 +132,15 @@ class _Planner:
         return self._rng.choice(left) if left else None
 
     def _one(self, kind: Kind) -> PlannedTask | None:
+        barren = 0
         for _ in range(_PATIENCE):
             draft = self._draws[kind](self._ground)
             if draft is None:
+                barren += 1
                 if kind == "repair":
                     return None
+                if barren == _BARREN:
+                    break
                 continue
             if not self._is_new(draft):
                 continue

@@ -8,8 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
-from awm_factory.llm.offline.ir import Column, Operation, Value
-from awm_factory.llm.offline.phrasing import is_update
+from awm_factory.llm.offline.ir import Change, Column, Fill, Operation, Step, Value, When
 from awm_factory.llm.offline.state import Refusal, World
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import column_noun, quoted, spoken
@@ -27,6 +26,9 @@ _TRIES: Final = 12
 class Slip:
     """A wrong value that was planted, and the right one."""
 
+    operation: str
+    """By which it can be put right, with its parameter."""
+    param: str
     role: str
     id: int
     key: str
@@ -38,13 +40,13 @@ def plant(world: World, rng: random.Random, count: int) -> list[Slip]:
     """Changes `world`: so many cells get a value that somebody may have mistyped. Nothing else hangs on any of them."""
     faults = world.faults()
     slips: list[Slip] = []
-    places = [(op, key) for op in world.domain.operations.values() if is_update(op) for key in _settable(world, op)]
+    places = [(op, *keys) for op in world.domain.operations.values() for keys in settable(world, op)]
     if not places:
         return []
     for _ in range(count * _TRIES):
         if len(slips) == count:
             break
-        operation, key = rng.choice(places)
+        operation, param, key = rng.choice(places)
         rows = [row for row in world.all(operation.entity) if row[key] is not None]
         if not rows:
             continue
@@ -58,34 +60,40 @@ def plant(world: World, rng: random.Random, count: int) -> list[Slip]:
             continue
         world.change(operation.entity, row_id, **{key: wrong})
         trial = world.copy()
-        result = trial.run(operation.key, {_path(operation): row_id, key: right})
-        if world.faults() != faults or isinstance(result, Refusal) or _more_than(world, trial, operation.entity, row_id, key):
+        result = trial.run(operation.key, {_path(operation): row_id, param: right})
+        if world.faults() != faults or isinstance(result, Refusal) or trial.row(operation.entity, row_id)[key] != right:
             world.change(operation.entity, row_id, **{key: right})
             continue
-        slips.append(Slip(operation.entity, row_id, key, right, wrong))
+        slips.append(Slip(operation.key, param, operation.entity, row_id, key, right, wrong))
     return slips
 
 
-def _more_than(before: World, after: World, role: str, row_id: int, key: str) -> bool:
-    """Whether the correction changes anything but the cell, the log, and times."""
-    for edit in before.difference(after):
-        if edit.role == "activity":
-            continue
-        entity = before.domain.entity(edit.role)
-        other = [column for column in edit.columns if column != key and entity.column(column).kind != "datetime"]
-        if (edit.role, edit.id) != (role, row_id) or other:
-            return True
-    return False
-
-
-def _settable(world: World, operation: Operation) -> Iterator[str]:
+def settable(world: World, operation: Operation) -> Iterator[tuple[str, str]]:
+    """Parameters that give a column of the operation's own row its value, with that column."""
+    demanded = [param for param in operation.params if param.required]
+    if operation.kind != "act" or not demanded or demanded[0].where != "path" or demanded[0].ref != operation.entity:
+        return
     entity = world.domain.entity(operation.entity)
     for param in operation.params:
-        if param.where == "path" or param.key in entity.label or not entity.has(param.key):
+        key = next((column for column, name in _assigned(operation.steps) if name == param.key), None)
+        others = [other for other in demanded[1:] if other.key != param.key]
+        if key is None or param.where == "path" or others or key in entity.label or not entity.has(key):
             continue
-        column = entity.column(param.key)
+        column = entity.column(key)
         if column.kind in ("int", "money", "date", "datetime", "choice", "text") and not column.server:
-            yield param.key
+            yield param.key, key
+
+
+def _assigned(steps: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+    """Columns that are set to nothing but a parameter, with its name."""
+    for step in steps:
+        match step:
+            case Fill(keys=keys):
+                yield from ((key, key) for key in keys)
+            case Change(values=values):
+                yield from values.items()
+            case When(steps=inner):
+                yield from _assigned(inner)
 
 
 def _path(operation: Operation) -> str:
@@ -134,17 +142,13 @@ def _mistyped(text: str, rng: random.Random) -> str | None:
 
 def repair(ground: Ground, slip: Slip) -> Draft | None:
     """The correction of a planted slip."""
-    operation = next(
-        op
-        for op in ground.domain.operations.values()
-        if is_update(op) and op.entity == slip.role and slip.key in {p.key for p in op.params}
-    )
+    operation = ground.domain.operations[slip.operation]
     row = ground.mention(slip.role, slip.id)
     if row is None or slip.key in row.facts:
         return None
     path = _path(operation)
     trace = Trace.on(ground.world)
-    given = ground.given(trace, operation, {path: slip.id, slip.key: slip.right}, {path: row})
+    given = ground.given(trace, operation, {path: slip.id, slip.param: slip.right}, {path: row})
     if given is None or isinstance(trace.call(operation.key, given), Refusal):
         return None
     column = ground.domain.entity(slip.role).column(slip.key)
