@@ -1,5 +1,6 @@
 """Commands about evidence: certify environments of the workspace, and audit anybody's AWM run."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from awm_factory.errors import UsageError
 if TYPE_CHECKING:
     from awm_factory.catalog import Catalog
     from awm_factory.certify.audit import Audited
+    from awm_factory.certify.trajectory import Judged
+    from awm_factory.reward import Case, Judgement
 
 file_path = click.Path(exists=True, dir_okay=False, path_type=Path)
 report_option = click.option(
@@ -28,6 +31,7 @@ report_option = click.option(
 @click.option(
     "--from-trajectory", type=file_path, metavar="FILE", help="Keep this trajectory as a task's solution if it is complete."
 )
+@click.option("--judge-model", metavar="NAME", help="Let this model judge a trajectory that the code verifier does not accept.")
 @click.option("--task", type=click.IntRange(min=0), help="Task of the trajectory, where the file does not say it.")
 @click.option(
     "--gates",
@@ -44,6 +48,7 @@ def certify(
     workspace: Path | None,
     envs: tuple[str, ...],
     from_trajectory: Path | None,
+    judge_model: str | None,
     task: int | None,
     gates: str | None,
     report: Path | None,
@@ -67,12 +72,32 @@ def certify(
         if from_trajectory is not None:
             from awm_factory.certify.trajectory import keep
 
-            envs = (keep(from_trajectory, catalog, sandbox, options, envs, task),)
+            judge = _judge(judge_model) if judge_model is not None else None
+            envs = (keep(from_trajectory, catalog, sandbox, options, envs, task, judge),)
         ids = settings.chosen(envs, catalog)
         batch = check_envs(ids, catalog, sandbox, Knobs(jobs=config.jobs, certify=options, force=force), progress)
     found = [one for row in batch.rows if (one := _of(catalog, row.env_id)) is not None]
     _show("Certificates", found, report or config.cache / "certificates.html", as_json=as_json)
     fail_unless_ok(batch)
+
+
+def _judge(model: str) -> "Judged":
+    """One case, judged by its evidence; it costs what one judgement costs, and is kept nowhere but in what comes of it."""
+
+    async def ask(case: "Case") -> "Judgement":
+        from awm_factory.config import ModelConfig
+        from awm_factory.llm.connect import connect_model
+        from awm_factory.llm.prices import Prices
+        from awm_factory.reward import Judge
+
+        models = ModelConfig.load(model=model)
+        connected = connect_model(models, Prices.load(models.prices))
+        try:
+            return await Judge(connected).judge(case, "sql")
+        finally:
+            await connected.close()
+
+    return lambda case: asyncio.run(ask(case))
 
 
 def _gates(text: str | None) -> tuple[str, ...]:

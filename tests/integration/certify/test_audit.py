@@ -14,6 +14,7 @@ from awm_factory.certify.report import html, summary
 from awm_factory.certify.solutions_file import read_solutions, read_trajectory
 from awm_factory.certify.trajectory import keep
 from awm_factory.errors import UsageError
+from awm_factory.reward import Case, Judgement
 from awm_factory.sandbox import ProcessSandbox
 from bee_yard import working
 
@@ -136,6 +137,41 @@ def test_a_trajectory_that_the_verifier_accepts_becomes_the_solution(tmp_path: P
     catalog.write(working().with_(solutions={}))
     assert keep(trajectory(tmp_path, "South"), catalog, sandbox, OPTIONS, ["bee_yard"], 0) == "bee_yard"
     assert catalog.read("bee_yard").solutions[0].final_answer == "It is there."
+
+
+EVIDENCE = """
+import sqlite3
+
+
+def verify_task(initial_db_path, final_db_path):
+    with sqlite3.connect(final_db_path) as connection:
+        return {"labels": [label for (label,) in connection.execute("SELECT label FROM hives ORDER BY id")]}
+"""
+
+
+def test_where_the_code_verifier_does_not_say_complete_a_judge_may_by_evidence_and_changes(
+    tmp_path: Path, sandbox: ProcessSandbox
+) -> None:
+    asked: list[Case] = []
+
+    def judge(case: Case) -> Judgement:
+        asked.append(case)
+        return Judgement.of(
+            "sql", "complete" if case.evidence == {"labels": ["North", "West"]} else "incomplete", "By the labels."
+        )
+
+    catalog = Catalog(tmp_path)
+    verifiers = {**working().verifiers, (0, "sql"): EVIDENCE}
+    catalog.write(working().with_(solutions={}, verifiers=verifiers))
+    assert keep(trajectory(tmp_path, "West"), catalog, sandbox, OPTIONS, ["bee_yard"], 0, judge) == "bee_yard"
+    assert catalog.read("bee_yard").solutions[0].calls[0].arguments == {"label": "West"}
+    (case,) = asked
+    assert case.task == "Set up a hive called South." and case.final_answer == "It is there."
+    assert case.changes is not None and [row.after for row in case.changes.tables["hives"]] == [{"id": 2, "label": "West"}]
+    with pytest.raises(UsageError, match=r"the verifier says others, and the judge incomplete: By the labels\."):
+        keep(trajectory(tmp_path, "East"), catalog, sandbox, OPTIONS, ["bee_yard"], 0, judge)
+    keep(trajectory(tmp_path, "South"), catalog, sandbox, OPTIONS, ["bee_yard"], 0, judge)
+    assert len(asked) == 2, "what the code verifier accepts no judge is asked of"
 
 
 def test_a_trajectory_that_is_not_complete_is_refused_and_nothing_is_kept(tmp_path: Path, sandbox: ProcessSandbox) -> None:
