@@ -87,8 +87,22 @@ test-swarm: base ## A fleet on a real swarm of private engines, one of which die
 	$(BIN)/pytest tests/swarm -m swarm $(PYTEST_ARGS)
 
 .PHONY: test-clients
-test-clients: .venv ## Stock MCP and OpenEnv clients, each in a venv of its own, against an image that is built
+test-clients: base ## Stock MCP and OpenEnv clients, each in a venv of its own, against a built image
 	$(BIN)/python tests/clients/run.py
+
+# torch is no part of the lock: which build fits depends on the machine, and no other target needs it.
+TRAIN := .venv-train/bin
+TRAIN_PACKAGES := trl==1.16.0 transformers==5.24.0 pytest pytest-timeout uvloop httptools
+
+.venv-train/.installed: | $(INSTALLED)
+	$(BIN)/python -m venv --clear .venv-train
+	$(TRAIN)/python -m pip install -qq --disable-pip-version-check torch==2.13.0
+	$(TRAIN)/python -m pip install -qq --disable-pip-version-check $(TRAIN_PACKAGES) --editable '.[factory]'
+	@touch $@
+
+.PHONY: test-train
+test-train: .venv-train/.installed ## Train a tiny model by the recipe of examples/, with torch and TRL in a venv of their own (1.5 GB)
+	$(TRAIN)/pytest tests/train $(PYTEST_ARGS)
 
 .PHONY: bench-runtime
 bench-runtime: .venv ## The runtime against the way AWM serves the same app; fails where a ratio falls short
@@ -123,6 +137,6 @@ lock: .venv ## Write the locks from pyproject.toml and images/base/requirements.
 	@$(MAKE) --no-print-directory .venv
 
 .PHONY: clean
-clean: ## Remove what was generated here (.venv, .build, caches); images and registry/ stay
-	rm -rf .venv .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+clean: ## Remove what was generated here (.venv, .venv-train, .build, caches); images and registry/ stay
+	rm -rf .venv .venv-train .build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find factory tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -75,8 +75,10 @@ class Verdict(contract.Verdict):
 
     @property
     def masked(self) -> bool:
-        """Whether a trainer must leave the episode out: without a reward there is nothing to learn from it."""
-        return self.reward is None
+        """Whether a trainer must leave the episode out: there is no reward, or the environment failed in a call, so that a task
+        which was not completed may not have been possible.
+        """
+        return self.reward is None or (self.internal_errors > 0 and self.classification != "complete")
 
     def raise_for_fault(self) -> None:
         """Raises EnvironmentFault for a verifier that failed."""
