@@ -10,7 +10,7 @@ from awm_factory.certify.weighing import difference, weigh
 from awm_factory.problems import Problem
 
 NAME = "alternatives"
-VERSION = 1
+VERSION = 2
 
 
 def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:

@@ -26,6 +26,8 @@ _OPEN: Final = re.compile(
     r"\ban? (?:free|available|vacant|open|suitable|different|spare|unassigned)\b",
     re.IGNORECASE,
 )
+_HEAD: Final = 2
+"""Words behind which a noun belongs to something else."""
 _AMOUNT: Final = re.compile(r"(?<![\w.,])([$€£])\s?(\d[\d,]*(?:\.\d{2})?)(?![\w])(?!\.\d)")
 
 
@@ -43,6 +45,14 @@ def leaves_open(instruction: str) -> str | None:
     """The words that leave a choice to the agent ("any free slot"), so that another choice is no near miss."""
     match = _OPEN.search(instruction)
     return match[0] if match else None
+
+
+def leaves_open_what(instruction: str, nouns: set[str]) -> bool:
+    """Whether words that leave a choice open speak of one of these nouns: "any day of next week"."""
+    following = (instruction[match.end() :].split(".")[0].lower() for match in _OPEN.finditer(instruction))
+    heads = (re.findall(r"[a-z]+", text)[:_HEAD] for text in following)
+    within = [re.findall(r"[a-z]+", match[0].lower()) for match in _OPEN.finditer(instruction)]
+    return any(word.removesuffix("s") in nouns for words in (*heads, *within) for word in words)
 
 
 def wrong(answer: str, instruction: str) -> dict[str, str]:

@@ -7,23 +7,19 @@ decided by its end: one whose canonical state and answer are the solution's is n
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from awm_factory.certify import answers
 from awm_factory.certify.stored import Stored
-from awm_factory.certify.trying import Attempt, Leaf, Path, leaves, picked, property_of, references, replaced, without
+from awm_factory.certify.trying import Attempt, Leaf, Path, leaves, picked, references, replaced, without
+from awm_factory.certify.values import ID, in_other_words, is_free, other_values
 from awm_runtime.contract import Tool, ToolCall, WriteSample
 
-_SIBLINGS: Final = 2
 _ALL: Final = 5
 _COLLATERAL: Final = 4
-_CHOICES: Final = ("sibling row", "wrong parent")
-"""Kinds of mutant that may be nothing but another choice."""
 _WINDOWS: Final = 12
 """Neighbours that a list of rows is moved along to."""
 _LOGS: Final = re.compile(r"log|audit|history|activit|event|notification|view|session|search|outbox", re.IGNORECASE)
-_ID: Final = re.compile(r"(?:^|_)ids?$|[a-z]Ids?$")
 _UNDO: Final = (
     ("create", "delete"), ("create", "remove"), ("create", "cancel"), ("create", "release"), ("add", "remove"), ("add", "delete"),
     ("assign", "unassign"), ("assign", "clear"), ("join", "leave"), ("book", "cancel"), ("start", "cancel"), ("start", "stop"),
@@ -79,13 +75,13 @@ def _each(path: Path, around: Surroundings) -> Iterator[Attempt]:
         yield mutant("dropped write", f"{label} is left out", without(core, index))
         tool = around.tools.get(call.tool)
         for leaf in leaves(call.arguments):
-            for kind, value in _other_values(leaf, tool, around.stored, path):
+            for kind, value in other_values(leaf, tool, around.stored, path):
                 shown = f"{label}: {'.'.join(map(str, leaf.where))} is {value!r} instead of {leaf.value!r}"
-                free = kind in _CHOICES and not around.stored.is_named(leaf.name, leaf.value, path.task.instruction)
+                free = is_free(kind, leaf, around.stored, path.task.instruction)
                 yield mutant(kind, shown, replaced(core, index, leaf.where, value), choice=free)
         twice = [*range(index + 1), index, *range(index + 1, len(core))]
         yield mutant("done twice", f"{label} is done twice", picked(core, twice))
-        if (second := _in_other_words(call, tool)) is not None:
+        if (second := in_other_words(call, tool)) is not None:
             yield mutant("done twice", f"{label} is done once more under other names", [*core, second])
         yield from (mutant("done and undone", what, [*core, undo]) for what, undo in _undone(index, path, around))
         others = _same_on_siblings(index, core, tool, around.stored)
@@ -116,7 +112,7 @@ def other_choices(path: Path, around: Surroundings) -> Iterator[Choice]:
     queues: list[Iterator[Choice]] = []
     for index, call in enumerate(path.core):
         queues += [_moved_lists(index, name, listed, path, around.stored) for name, listed in _lists_of_rows(call).items()]
-        queues += [_other_rows(index, leaf, path, around.stored) for leaf in leaves(call.arguments) if _ID.search(leaf.name)]
+        queues += [_other_rows(index, leaf, path, around.stored) for leaf in leaves(call.arguments) if ID.search(leaf.name)]
     while queues:
         for queue in list(queues):
             choice = next(queue, None)
@@ -157,92 +153,22 @@ def _lists_of_rows(call: ToolCall) -> dict[str, list[Leaf]]:
     """Ids that stand in one list, be it of ids or of objects, by their name."""
     found: dict[str, list[Leaf]] = {}
     for leaf in leaves(call.arguments):
-        if _ID.search(leaf.name) and any(isinstance(step, int) for step in leaf.where):
+        if ID.search(leaf.name) and any(isinstance(step, int) for step in leaf.where):
             found.setdefault(leaf.name, []).append(leaf)
     return found
-
-
-def _other_values(leaf: Leaf, tool: Tool | None, stored: Stored, path: Path) -> Iterator[tuple[str, Any]]:
-    value, schema = leaf.value, property_of(tool, leaf.where)
-    if value is None or (isinstance(value, str) and references(value)):
-        return
-    in_path = tool is not None and "{" + leaf.name + "}" in tool.path
-    siblings = stored.siblings(leaf.name, value) if not isinstance(value, (bool, float)) else []
-    if _ID.search(leaf.name) or (isinstance(value, str) and siblings and in_path):
-        yield from (("sibling row" if in_path else "wrong parent", other) for other in siblings[:_SIBLINGS])
-        return
-    enum = _enum(schema) or (stored.enums.get(leaf.name.lower(), []) if isinstance(value, str) else [])
-    if isinstance(value, bool):
-        yield "other enum value", not value
-    elif enum and value in enum:
-        yield from (("other enum value", other) for other in [one for one in enum if one != value][:_SIBLINGS])
-    elif isinstance(value, int):
-        yield from (("off by one", other) for other in (value + 1, value - 1) if other >= 0 or value < 0)
-    elif isinstance(value, float):
-        yield from (("off by one", round(value + step, 2)) for step in (0.01, 1.0))
-    elif isinstance(value, str):
-        yield from _other_texts(value, siblings, path)
-
-
-def _other_texts(value: str, siblings: Sequence[Any], path: Path) -> Iterator[tuple[str, Any]]:
-    moved = _a_day_later(value)
-    if moved is not None:
-        yield "off by one", moved
-    elif siblings and value in path.task.instruction:
-        yield "sibling row", siblings[0]
-    elif len(value) >= 3 and value in path.task.instruction:
-        yield "other text", _altered(value)
-
-
-def _in_other_words(call: ToolCall, tool: Tool | None) -> ToolCall | None:
-    """The call with every text of its own altered, so that no rule against doing it twice stands in the way."""
-    changed = call
-    for leaf in leaves(call.arguments):
-        free = isinstance(leaf.value, str) and len(leaf.value) >= 3 and not references(leaf.value) and not _ID.search(leaf.name)
-        if free and not _enum(property_of(tool, leaf.where)) and _a_day_later(leaf.value) is None:
-            (changed,) = replaced([changed], 0, leaf.where, _altered(leaf.value))
-    return changed if changed != call and not references(changed.arguments) else None
-
-
-def _altered(text: str) -> str:
-    """One figure, or else the last word, is another."""
-    figures = list(re.finditer(r"\d", text))
-    if figures:
-        at = figures[-1].start()
-        return f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
-    head, space, _ = text.rstrip().rpartition(" ")
-    return f"{head}{space}Other" if "@" not in text else f"other.{text}"
-
-
-def _a_day_later(text: str) -> str | None:
-    """The same time tomorrow, written as it was."""
-    if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        return (date.fromisoformat(text) + timedelta(days=1)).isoformat()
-    if re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", text):
-        try:
-            datetime.fromisoformat(text)
-        except ValueError:
-            return None
-        return (date.fromisoformat(text[:10]) + timedelta(days=1)).isoformat() + text[10:]
-    return None
-
-
-def _enum(schema: dict[str, Any]) -> list[Any]:
-    options = [schema, *(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
-    return next((list(option["enum"]) for option in options if option.get("enum")), [])
 
 
 def _depend(core: Sequence[ToolCall], first: int) -> bool:
     """True if the next call needs the first one, or speaks of the same row."""
     one, other = core[first], core[first + 1]
-    ids = [{(leaf.name, leaf.value) for leaf in leaves(call.arguments) if _ID.search(leaf.name)} for call in (one, other)]
+    ids = [{(leaf.name, leaf.value) for leaf in leaves(call.arguments) if ID.search(leaf.name)} for call in (one, other)]
     return first in references(other.arguments) or bool(ids[0] & ids[1])
 
 
 def _same_on_siblings(index: int, core: Sequence[ToolCall], tool: Tool | None, stored: Stored) -> list[ToolCall]:
     """The call again, each time on another row: its path's row where it has one, else the first row it names."""
     call = core[index]
-    named = [leaf for leaf in leaves(call.arguments) if _ID.search(leaf.name) and not references(leaf.value)]
+    named = [leaf for leaf in leaves(call.arguments) if ID.search(leaf.name) and not references(leaf.value)]
     in_path = [leaf for leaf in named if tool is not None and "{" + leaf.name + "}" in tool.path]
     for leaf in [*in_path, *named]:
         others = stored.siblings(leaf.name, leaf.value)[:_ALL]

@@ -1,11 +1,14 @@
 """What trials of one task came to: which near misses were rejected, which are none, which equivalents were accepted."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from awm_factory.certify import answers
 from awm_factory.certify.trying import Path, Tried
 from awm_runtime.contract import RowChange
+
+_TOLD: Final = 5
+"""Mutants told that are another choice and so no near miss."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Weighed:
                 for kind in kinds
             },
         }
+        if self.choices:
+            found["other_choices"] = [one.attempt.what for one in self.choices[:_TOLD]]
         if self.alternatives:
             found["alternatives"] = len(self.alternatives)
             found["alternatives_accepted"] = sum(one.complete for one in self.alternatives)

@@ -3,7 +3,9 @@
 import pytest
 
 from awm_factory.bundle import Solution, Task
-from awm_factory.certify.trying import leaves, path_of, picked, property_of, replaced, without
+from awm_factory.certify.stored import Stored
+from awm_factory.certify.trying import Leaf, leaves, path_of, picked, property_of, replaced, without
+from awm_factory.certify.values import is_free
 from awm_runtime.contract import Tool, ToolCall, TrialRun
 
 
@@ -51,3 +53,26 @@ def test_the_schema_of_an_argument_is_found_behind_options(where: list[str | int
     schema = {"properties": {"size": {"type": "integer"}, "rows": {"anyOf": [{"type": "array", "items": row}, {"type": "null"}]}}}
     tool = Tool(name="t", operation_id="t", method="POST", path="/t", description="", input_schema=schema)
     assert property_of(tool, where).get("type") == kind
+
+
+HALLS = Stored(columns={"halls": {"id": [1, 2], "name": ["Great Hall", "Annexe"]}}, keys={"halls": "id"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "instruction", "free"),
+    [
+        ("sibling row", "hall_id", 1, "Book any free hall on 5 May.", True),
+        ("sibling row", "hall_id", 1, "Book the Great Hall at any time on 5 May.", False),
+        ("off by one", "held_on", "2026-05-05", "Book the Great Hall on any day of that week.", True),
+        ("off by one", "held_on", "2026-05-05", "Book any free hall for Friday.", False),
+        ("off by one", "held_on", "2026-05-05", "Book a hall on 2026-05-05, on any day but a Monday.", False),
+        ("other enum value", "category", "music", "File it under any category.", True),
+        ("other enum value", "category", "music", "File any of the letters under the category for songs.", False),
+        ("off by one", "amount_cents", 500, "Pay any amount.", False),
+        ("dropped write", "hall_id", 1, "Book any free hall.", False),
+    ],
+)
+def test_another_value_is_another_choice_only_where_the_words_leave_just_that_open(
+    kind: str, name: str, value: object, instruction: str, free: bool
+) -> None:
+    assert is_free(kind, Leaf((name,), name, value), HALLS, instruction) is free
