@@ -1,4 +1,7 @@
-"""How hard a task is, by what a solver has to do: from calls, look-ups and conditions to a score and a level from 1 to 5."""
+"""How hard a task is, by what a solver has to do: from calls, look-ups and conditions to a score and a level from 1 to 5.
+
+The weights follow a linear fit to what scripted agents fail at (benchmarks/bench_difficulty.py), a call counting 1.
+"""
 
 import math
 import re
@@ -11,17 +14,17 @@ from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.trace import Trace
 
 LEVELS: Final = (1, 2, 3, 4, 5)
-_THRESHOLDS: Final = (5.0, 7.0, 9.0, 12.0)
+_THRESHOLDS: Final = (6.0, 8.0, 9.5, 11.5)
 """Scores at which level 2, 3, 4 and 5 begin."""
 _KINDS: Final = {
     "act": 0.0,
     "repair": 0.0,
-    "ask": 0.5,
-    "find": 1.5,
-    "policy": 1.5,
-    "open": 1.0,
-    "conditional": 2.5,
-    "several": 1.5,
+    "open": 2.0,
+    "conditional": 2.0,
+    "find": 3.0,
+    "policy": 4.0,
+    "several": 4.0,
+    "ask": 4.5,
 }
 """What a kind asks beyond the calls of its solution: to compare, to weigh a condition, to know when it is done."""
 _REFERENCE: Final = re.compile(r"calls\[(\d+)\]")
@@ -37,11 +40,11 @@ def difficulty(world: World, draft: Draft) -> Difficulty:
     distractors = sum(_alike(world, mention) for mention in draft.mentions)
     score = (
         1.0 * calls
-        + 0.8 * (depth - 1)
-        + 0.5 * hops
-        + 0.35 * constraints
-        + 0.25 * math.log2(1 + distractors)
-        + 0.02 * (tools - used)
+        + 0.3 * (depth - 1)
+        + 0.2 * hops
+        + 0.7 * constraints
+        + 0.1 * math.log2(1 + distractors)
+        + 0.03 * (tools - used)
         + _KINDS[draft.kind]
     )
     return Difficulty(

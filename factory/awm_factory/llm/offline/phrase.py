@@ -166,6 +166,8 @@ def _line(param: Param, number: int, line: Mapping[str, Any], mentions: Mapping[
     return f"{count}{name}{tail}" if name or count else ", ".join(rest)
 
 
+_FOLLOWING: Final = {"place": "at", "party": "for"}
+"""How a row of these follows in a sentence that has no place for it."""
 _SPAN: Final = ("starts_at", "ends_at", "starts_on", "ends_on")
 
 
@@ -191,7 +193,9 @@ def _tail(
         value, mention = arguments[param.key], mentions.get(param.key)
         noun = column_noun(param)
         text = value_text(param, value, mention, mentions, currency)
-        if mention is not None:
+        if mention is not None and param.ref in _FOLLOWING and noun in text:
+            span += f" {_FOLLOWING[param.ref]} {text}"
+        elif mention is not None:
             parts.append(text if noun in text else f"{text} as the {noun}")
         elif param.kind == "list":
             parts.append(text)

@@ -17,17 +17,27 @@ _MADE: Final = {
     "place": ("place", "enter", "set up"),
 }
 _IRREGULAR: Final = {
-    "hide": "hidden", "choose": "chosen", "break": "broken", "freeze": "frozen", "lose": "lost", "lead": "led", "meet": "met",
-
-        "build": "built",
-        "rebuild": "rebuilt",
-        "split": "split",
-        "cut": "cut",
-        "shut": "shut",
-        "reset": "reset",
-        "redo": "redone"
-    ,
-    "resend": "resent", "forgive": "forgiven", "drive": "driven", "lay": "laid", "read": "read", "hit": "hit", "win": "won",
+    "hide": "hidden",
+    "choose": "chosen",
+    "break": "broken",
+    "freeze": "frozen",
+    "lose": "lost",
+    "lead": "led",
+    "meet": "met",
+    "build": "built",
+    "rebuild": "rebuilt",
+    "split": "split",
+    "cut": "cut",
+    "shut": "shut",
+    "reset": "reset",
+    "redo": "redone",
+    "resend": "resent",
+    "forgive": "forgiven",
+    "drive": "driven",
+    "lay": "laid",
+    "read": "read",
+    "hit": "hit",
+    "win": "won",
     "send": "sent",
     "sell": "sold",
     "withdraw": "withdrawn",
@@ -117,6 +127,7 @@ def _by_summary(operation: Operation, nouns: dict[str, str]) -> str:
             text, count = re.subn(rf"\b(?:an?|the|one|another)\s+{noun}\b", f"{{{param.key}}}", text, count=1)
         filled += count
     text = re.sub(r"\banother\b", "a new", text)
+    text = re.sub(r"(\{\w+\}) that (?:is|are|has|have|was|were)\b[^,]*\Z", r"\1", text)
     return text if filled else ""
 
 
@@ -157,18 +168,21 @@ def _verb(operation: Operation, own: str) -> str:
     return ""
 
 
+_DOUBLED: Final = {"submit", "permit", "commit", "admit", "refit", "refer", "defer", "transfer", "cancel", "fulfil", "travel"}
+
+
 def participle(verb: str) -> str:
     first, _, rest = verb.partition(" ")
     if first in _IRREGULAR:
         past = _IRREGULAR[first]
+    elif first in _DOUBLED:
+        past = f"{first}{first[-1]}ed"
     elif first.endswith("e"):
         past = f"{first}d"
     elif first.endswith("y") and first[-2:-1] not in "aeiou":
         past = f"{first[:-1]}ied"
     elif re.search(r"[^aeiou][aeiou][bdglmnprt]\Z", first) and not re.search(r"(?:er|en|on|it|or|et)\Z", first):
         past = f"{first}{first[-1]}ed"
-    elif first == "cancel":
-        past = "cancelled"
     else:
         past = f"{first}ed"
     return f"{past} {rest}" if rest else past

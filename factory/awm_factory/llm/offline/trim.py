@@ -15,11 +15,12 @@ def trimmed(domain: Domain, most: int) -> Domain:
     """With at most so many operations, as far as some can be spared."""
     kept = dict(domain.operations)
     spare = sorted((rank, _lot(domain.name, op.key), op.key) for op in kept.values() if (rank := _rank(domain, op)))
+    unshown = _unshown(domain, kept)
     for _, _, key in spare:
         if len(kept) <= most:
             break
         left = {other: op for other, op in kept.items() if other != key}
-        if _shows_all(domain, left) or not _shows_all(domain, kept):
+        if _unshown(domain, left) <= unshown:
             kept = left
     return replace(domain, operations=kept)
 
@@ -31,17 +32,17 @@ def _lot(*words: str) -> bytes:
 def _rank(domain: Domain, operation: Operation) -> int:
     """How soon it may go, 1 first; 0 for what stays."""
     entity = domain.entity(operation.entity)
+    if operation.kind == "act" and operation.method == "PATCH" and operation.entity in ("party", "item"):
+        return 0 if operation.entity == "party" else 5  # slips in the records are put right by these
     if operation.kind == "report" or (operation.kind == "act" and operation.method == "PATCH"):
         return 1
-    if operation.kind == "list":
+    if operation.kind in ("list", "delete"):
         return 2
-    if operation.kind == "delete":
-        return 3
     if operation.kind == "get":
-        return 4 if isinstance(operation.returns, ReturnRow) and not operation.returns.children else 0
+        return 3
     if operation.kind == "create":
-        return 5 if entity.has("name") else 0
-    return 0 if _changes_state(operation.steps) else 6
+        return 4 if entity.has("name") else 6
+    return 0 if _changes_state(operation.steps) else 5
 
 
 def _changes_state(steps: tuple[Step, ...]) -> bool:
@@ -56,10 +57,23 @@ def _changes_state(steps: tuple[Step, ...]) -> bool:
     return False
 
 
-def _shows_all(domain: Domain, operations: Mapping[str, Operation]) -> bool:
-    """Whether every entity has a tool that shows its rows, and every id that is asked for is listed."""
+def _unshown(domain: Domain, operations: Mapping[str, Operation]) -> set[str]:
+    """Entities whose rows no tool shows, and those whose ids are asked for and not listed."""
     listed = {op.entity for op in operations.values() if op.kind == "list"}
-    shown = listed | {role for op in operations.values() if isinstance(op.returns, ReturnRow) for role, _ in op.returns.children}
-    asked = {param.ref for op in operations.values() for param in op.params if param.ref and param.required}
+    shown = {role for op in operations.values() if isinstance(op.returns, ReturnRow) for role, _ in op.returns.children}
+    asked = {param.ref for op in operations.values() for param in op.params if param.ref}
     asked |= {item.ref for op in operations.values() for param in op.params for item in param.items if item.ref}
-    return shown >= domain.entities.keys() and listed >= asked
+    return (set(domain.entities) - listed - shown) | {f"{role} by id" for role in _named_by(domain, asked) - listed}
+
+
+def _named_by(domain: Domain, roles: set[str]) -> set[str]:
+    """These entities and those by whose rows theirs are named: a booking is found by its party."""
+    found: set[str] = set()
+    left = sorted(roles)
+    while left:
+        role = left.pop()
+        if role not in found:
+            found.add(role)
+            entity = domain.entity(role)
+            left += [column.ref for key in entity.label if (column := entity.column(key)).kind == "ref"]
+    return found

@@ -73,7 +73,7 @@ def column_noun(column: Column | Param | Field) -> str:
         name = f"{name.removesuffix('_at')} level"
     if column.kind == "bool":
         name = re.sub(r"^(?:is|has)_", "", name)
-    name = _NOUNS.get(name, name)
+    name = re.sub(r"_(kg|g|km|m|cm|mm|l|ml|kw|kwh|percent|hours|minutes|degrees)$", r" in \1", _NOUNS.get(name, name))
     if column.kind == "int" and re.search(r"[^s]s$", name):
         name = f"number of {name}"
     return words(name)
