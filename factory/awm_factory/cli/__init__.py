@@ -18,6 +18,7 @@ from awm_factory.cli.environments import build, check, export, import_, list_, r
 from awm_factory.cli.fleet import fleet
 from awm_factory.cli.judge import agreement_, verify
 from awm_factory.cli.machine import base, engine, reap
+from awm_factory.cli.offline import reseed
 from awm_factory.cli.registry import push
 from awm_factory.cli.rollout import rollout
 from awm_factory.cli.runs import runs
@@ -57,6 +58,7 @@ for command in (
     base,
     reap,
     synth,
+    reseed,
     runs,
     stub_llm,
     verify,

@@ -1,16 +1,18 @@
-"""Commands that make environments by a language model, show what that came to, and rehearse it for nothing."""
+"""The command that makes environments: by a language model, or by the offline author where none is named."""
 
 import asyncio
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from awm_factory.cli import offline
 from awm_factory.cli import settings as cli_settings
+from awm_factory.cli.offline import difficulty_option, tasks_option
 from awm_factory.cli.output import StderrProgress, jobs_option, json_option, print_json, table
 from awm_factory.cli.parameters import world_time as parsed_world_time
 from awm_factory.cli.runs import open_store, print_costs, store_option
@@ -33,7 +35,7 @@ folder = click.Path(exists=True, file_okay=False, path_type=Path)
 readable = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Make environments by a language model.")
+@click.command(short_help="Make environments, by a language model or without.")
 @click.option("--count", type=click.IntRange(1), help="Write this many new scenarios, and an environment of each.")
 @click.option(
     "--scenarios", "scenario_file", type=readable, help="Take these scenarios (JSON lines) instead of writing new ones."
@@ -45,11 +47,13 @@ readable = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--only", metavar="STAGES", help="These stages only, separated by commas.")
 @click.option("--from", "first", metavar="STAGE", help="Begin with this stage.")
 @click.option("--to", "last", metavar="STAGE", help="End with this stage.")
-@click.option("--model", help="Name of the model; nothing is sent without one. Also AWM_SYN_OVERRIDE_MODEL.")
+@click.option("--model", help="Name of the model; without one, ours writes from domain packs. Also AWM_SYN_OVERRIDE_MODEL.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="USD", help="Stop before more than this is spent.")
 @click.option("--prices", type=readable, help="Table of prices that wins over ours (TOML).")
 @click.option("--settings", "settings_file", type=readable, help="Numbers of the synthesis that differ from AWM's (TOML).")
 @click.option("--seed", type=int, help="Of all draws; 0 where not given.")
+@tasks_option
+@difficulty_option
 @click.option("--requests", type=click.IntRange(1), help="Requests in flight at once; 64 where not given.")
 @click.option("--record", type=click.Path(file_okay=False, path_type=Path), help="Record every answer in this folder.")
 @click.option("--replay", type=folder, help="Answer from this recording and send nothing.")
@@ -63,16 +67,34 @@ readable = click.Path(exists=True, dir_okay=False, path_type=Path)
 def synth(workspace: Path | None, /, *, jobs: int | None, as_json: bool, **options: Any) -> None:
     """Take scenarios through all stages to proved bundles in the workspace's registry, or through some stages to files.
 
-    The model is any that speaks the OpenAI API: OPENAI_API_KEY, OPENAI_BASE_URL and --model say which. Run the same command
-    again after a stop of any kind, and it goes on where it was; no answer is paid for twice.
+    The model is any that speaks the OpenAI API: OPENAI_API_KEY, OPENAI_BASE_URL and --model say which. Without a model, the
+    offline author writes the scenarios of the domain packs, for nothing. Run the same command again after a stop of any kind,
+    and it goes on where it was; no answer is paid for twice.
     """
-    from awm_factory.catalog import Catalog
+    from awm_factory.config import ModelConfig
 
     config = cli_settings.load(workspace, jobs=jobs)
-    chosen = _chosen_settings(options)
+    models = ModelConfig.load(model=options["model"], prices=options["prices"])
+    without = offline.is_wanted(models, options)
+    chosen = _chosen_settings(options, offline.SETTINGS if without else {})
     order = _order(config, options)
+    if not without and (options["tasks"] or options["difficulty"]):
+        raise UsageError("--tasks and --difficulty are for the offline author; say `tasks` in --settings for a model")
+    if without:
+        click.echo(offline.SAID, err=True)
+        order = offline.order(order, chosen.seed)
+    model = offline.model(chosen, options["difficulty"]) if without else None
+    carry_out(config, order, chosen, model, {**options, "as_json": as_json})
+
+
+def carry_out(config: "Config", order: "Order", chosen: "Settings", model: "Model | None", given: Mapping[str, Any]) -> None:
+    """Synthesize, keep, print. `model` is one that costs nothing; None for the endpoint that the options name."""
+    from awm_factory.catalog import Catalog
+
+    options = {**dict.fromkeys(("replay", "record", "budget", "prices", "model", "out_dir", "run_id")), **given}
+    as_json = options["as_json"]
     with open_store(options["store"], config.workspace) as store:
-        report, run_id = asyncio.run(_synthesize(config, order, chosen, options, Catalog(config.workspace), store))
+        report, run_id = asyncio.run(_synthesize(config, order, chosen, options, Catalog(config.workspace), store, model))
         costs = store.costs(run_id)
     if as_json:
         print_json({"run": run_id, "rows": report.rows, "rates": report.rates, "costs": costs})
@@ -87,7 +109,13 @@ def synth(workspace: Path | None, /, *, jobs: int | None, as_json: bool, **optio
 
 
 async def _synthesize(
-    config: "Config", order: "Order", chosen: "Settings", options: dict[str, Any], catalog: "Catalog", store: "Store"
+    config: "Config",
+    order: "Order",
+    chosen: "Settings",
+    options: dict[str, Any],
+    catalog: "Catalog",
+    store: "Store",
+    own: "Model | None",
 ) -> tuple["SynthesisReport", str]:
     from awm_factory.cli.synth_progress import SynthProgress
     from awm_factory.config import ModelConfig
@@ -99,7 +127,7 @@ async def _synthesize(
 
     models = ModelConfig.load(model=options["model"], prices=options["prices"])
     prices = Prices.load(models.prices)
-    model, embedder, thresholds = _models(models, prices, options, chosen)
+    model, embedder, thresholds = _models(models, prices, options, chosen, own)
     run_id = options["run_id"] or order.run_id(model.name, chosen)
     store.start_run(run_id, model.name, chosen.model_dump(mode="json"))
     names = [model.name] if thresholds is None or embedder.name.startswith("wordllama") else [model.name, embedder.name]
@@ -117,7 +145,7 @@ async def _synthesize(
         SynthProgress(count, lambda: ledger.budget.spent) as progress,
         _sandbox(config, options["kind"], progress.say) as sandbox,
     ):
-        if options["replay"] is None:
+        if options["replay"] is None and own is None:
             planned = [part for part in PLAN if part.stage in {*order.plan, "advice", "classify"}]
             progress.say(f"run {run_id}: {estimate(prices, model.name, count, planned)}")
         means = Means(
@@ -159,7 +187,7 @@ def _write(catalog: "Catalog", made: "Made", replaces: set[str]) -> None:
         catalog.write(made.bundle)
 
 
-def _chosen_settings(options: dict[str, Any]) -> "Settings":
+def _chosen_settings(options: dict[str, Any], defaults: Mapping[str, Any]) -> "Settings":
     from pydantic import ValidationError
 
     from awm_factory.synthesis.settings import Settings
@@ -167,7 +195,8 @@ def _chosen_settings(options: dict[str, Any]) -> "Settings":
     path = options["settings_file"]
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
-        values |= {name: options[name] for name in ("seed", "requests") if options[name] is not None}
+        values = {**defaults, **values}
+        values |= {name: options[name] for name in ("seed", "requests", "tasks") if options[name] is not None}
         return Settings.model_validate(values)
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise ConfigError(f"the settings {path} can't be used: {error}; docs/synthesis.md lists them") from error
@@ -202,13 +231,15 @@ def _order(config: "Config", options: dict[str, Any]) -> "Order":
     return Order(plan=plan, count=count, seeds=planted, world_time=world_time)
 
 
-def _models(models: "ModelConfig", prices: "Prices", options: dict[str, Any], chosen: "Settings") -> Any:
+def _models(models: "ModelConfig", prices: "Prices", options: dict[str, Any], chosen: "Settings", own: "Model | None") -> Any:
     """Model, embedder, and the cosines that fit the embedder."""
     from awm_factory.llm.connect import connect_embedder, connect_model
     from awm_factory.llm.recorded import RecordedModel, RecordingEmbedder, RecordingModel, Recordings
     from awm_factory.synthesis.scenarios import LocalEmbedder, Thresholds
     from awm_factory.synthesis.scenarios.local import CALIBRATED
 
+    if own is not None:
+        return own, LocalEmbedder(), CALIBRATED
     embedder: Embedder | None = connect_embedder(models)
     thresholds = Thresholds() if embedder else CALIBRATED
     embedder = embedder or LocalEmbedder()

@@ -157,12 +157,12 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path, url
     assert set(workspace.paid().values()) == {1}
 
 
-def test_no_model_named_is_an_error_before_anything_is_sent(tmp_path: Path, url: str, stub: Stub) -> None:
+def test_without_a_model_a_scenario_of_no_pack_is_refused_and_nothing_is_sent(tmp_path: Path, url: str, stub: Stub) -> None:
     workspace = Workspace(tmp_path / "w", url)
     command = [word for word in workspace.command() if word not in {"--model", "stub"}]
     finished = subprocess.run(command, env=workspace.environment, capture_output=True, text=True, timeout=60, check=False)
     assert finished.returncode == 2
-    assert "no model is named" in finished.stderr
+    assert "name a model with --model" in finished.stderr
     assert stub.log == []
 
 

@@ -1,17 +1,21 @@
 """The offline author as a model: prompt in, text out, through the same stages, parsers and checks as any other."""
 
+import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from pydantic import JsonValue
 
+from awm_factory import resources
 from awm_factory.errors import UsageError
 from awm_factory.ids import env_id
 from awm_factory.llm.answers import fenced_json, fenced_python
 from awm_factory.llm.offline.author import TASKS, Author, author_of
+from awm_factory.llm.offline.catalogue import described
 from awm_factory.llm.offline.compose import draws
-from awm_factory.llm.offline.packs import packs, scenarios
+from awm_factory.llm.offline.packs import scenarios
 from awm_factory.llm.protocol import ModelReply, ModelRequest, Usage
 
 NAME: Final = "offline-author"
@@ -24,6 +28,17 @@ _ADVICE: Final = "Each answer is computed from the scenario's name and seed; ask
 _CONTENT_CATEGORIES: Final = re.compile(r"\b(encyclop|news|search engine|streaming|map|weather|forecast|live price)", re.I)
 
 
+@cache
+def version() -> str:
+    """Of the author: 8 hex digits over its sources and packs."""
+    found = hashlib.sha256()
+    templates = resources.templates()
+    for root in (resources.package() / "llm" / "offline", templates / "domains", templates / "offline"):
+        for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".j2")):
+            found.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:8]
+
+
 class OfflineModel:
     """Costs nothing and answers only about scenarios of the domain packs and their variants."""
 
@@ -32,10 +47,13 @@ class OfflineModel:
         self._levels = tuple(levels)
         self._counts: dict[str, int] = {}
         self._tasks = tasks
+        said = [version(), *([f"seed {seed}"] if seed else []), *(f"level {level}" for level in self._levels)]
+        self._name = f"{NAME} ({', '.join(said)})"
 
     @property
     def name(self) -> str:
-        return NAME
+        """Answers are kept by their prompt and this name, so it tells apart whatever else they follow from."""
+        return self._name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Raises UsageError for a scenario of no pack."""
@@ -96,14 +114,7 @@ class OfflineModel:
         shown = set(_EXAMPLE.findall(prompt))
         every = [key for key, (_, variant) in scenarios().items() if variant is not None and variant.name not in shown]
         chosen = draws("scenarios", self._seed, item).sample(every, min(int(wanted[1]) if wanted else 10, len(every)))
-        return [described(key) for key in chosen]
-
-
-def described(key: str) -> JsonValue:
-    """A scenario of the packs as the scenario stage answers it."""
-    pack, variant = packs()[scenarios()[key][0]], scenarios()[key][1]
-    name, description = (variant.name, variant.setting) if variant else (pack.name, pack.description)
-    return {"name": name, "description": description, "category": pack.category}
+        return [dict(described(key)) for key in chosen]
 
 
 def _suitability(scenario: str) -> int:
