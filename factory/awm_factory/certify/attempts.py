@@ -1,14 +1,31 @@
 """Which ways through a task are tried, and how many go into one check."""
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 from itertools import groupby
 from typing import Final
 
 from awm_factory.certify import mutants, variants
-from awm_factory.certify.trying import Attempt, Path, picked
+from awm_factory.certify.trying import Attempt, Path, Tried, picked
+from awm_runtime.contract import CheckFailed, TrialsReply
 
 _ENOUGH: Final = 50
 """Trials after which a check holds enough; those of one task stay together."""
+
+
+Trying = tuple[list[Attempt], "Future[TrialsReply | CheckFailed]"]
+"""Trials of one check, and its reply when it is done."""
+
+
+def collected(trying: list[Trying]) -> tuple[list[Tried], CheckFailed | None]:
+    tried, failed = [], None
+    for batch, future in trying:
+        reply = future.result()
+        if isinstance(reply, CheckFailed):
+            failed = reply
+        else:
+            tried += [Tried(attempt, run) for attempt, run in zip(batch, reply.runs, strict=True)]
+    return tried, failed
 
 
 def by_task(attempts: list[Attempt]) -> list[list[Attempt]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from awm_factory.bundle import Bundle, Manifest, Mending, Task
 from awm_factory.certify import mutants, stored
-from awm_factory.certify.attempts import by_task, others, reads
+from awm_factory.certify.attempts import Trying, by_task, collected, others, reads
 from awm_factory.certify.evidence import Evidence, Options, modes_of
 from awm_factory.certify.statements import numbered
 from awm_factory.certify.trying import Attempt, Path, Tried, path_of
@@ -236,7 +236,7 @@ class _Gathering:
         around = mutants.Surroundings(tools, rows, seen.writes if isinstance(seen, ExploreReply) else [])
         most = self._options.mutants if self._makes_mutants() else 0
         near = [attempt for path in complete.values() for attempt in mutants.near_misses(path, around, most)] if most else []
-        tried, failed = _collected(trying + self._submitted(near, columns))
+        tried, failed = collected(trying + self._submitted(near, columns))
         odd = {
             one.attempt.task_id
             for one in tried
@@ -246,7 +246,7 @@ class _Gathering:
             # What these solutions write hangs on their reads, so nothing may be left out.
             whole = [Path(p.task, p.solution, p.run, tuple(p.solution.calls)) for i, p in complete.items() if i in odd]
             attempts = [a for path in whole for a in (*others(path, around), *mutants.near_misses(path, around, most))]
-            again, failed_again = _collected(self._submitted(attempts, columns))
+            again, failed_again = collected(self._submitted(attempts, columns))
             tried = [one for one in tried if one.attempt.task_id not in odd or one.attempt.role == "reads"] + again
             failed = failed or failed_again
         by_task: dict[int, list[Tried]] = {}
@@ -254,25 +254,11 @@ class _Gathering:
             by_task.setdefault(one.attempt.task_id, []).append(one)
         return by_task, failed
 
-    def _submitted(self, attempts: list[Attempt], columns: Sequence[tuple[str, str]]) -> "list[_Trying]":
+    def _submitted(self, attempts: list[Attempt], columns: Sequence[tuple[str, str]]) -> list[Trying]:
         return [
             (batch, self._threads.submit(self._trials, [attempt.trial(self._options.seed) for attempt in batch], columns))
             for batch in by_task(attempts)
         ]
-
-
-_Trying = tuple[list[Attempt], "Future[TrialsReply | CheckFailed]"]
-
-
-def _collected(trying: list[_Trying]) -> tuple[list[Tried], CheckFailed | None]:
-    tried, failed = [], None
-    for batch, future in trying:
-        reply = future.result()
-        if isinstance(reply, CheckFailed):
-            failed = reply
-        else:
-            tried += [Tried(attempt, run) for attempt, run in zip(batch, reply.runs, strict=True)]
-    return tried, failed
 
 
 def _accepted(reply: CallsReply | CheckFailed) -> bool:
