@@ -202,7 +202,9 @@ def _asked(ground: Ground, found: RowSet, row_id: int, by: Column) -> tuple[Told
 
 
 def _names(ground: Ground, role: str, key: str, ids: set[Any]) -> tuple[str, ...]:
-    return tuple(str(ground.world.row(role, row_id)[key]) for row_id in sorted(ids) if row_id is not None)[:20]
+    return tuple(str(ground.world.row(role, row_id)[key]) for row_id in sorted(row_id for row_id in ids if row_id is not None))[
+        :20
+    ]
 
 
 def _report(ground: Ground) -> Draft | None:
