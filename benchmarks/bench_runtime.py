@@ -32,6 +32,9 @@ TARGETS: Final = {
 }  # fmt: skip
 """How many times better than AWM's way each figure must be."""
 
+OFFICIAL: Final = 1.2
+"""Milliseconds that a small read by the official client may take beyond its own floor, a canned answer."""
+
 _CONNECTIONS: Final = 32
 _numbers = itertools.count(1)
 _EPISODES: Final = 1024
@@ -51,6 +54,27 @@ FastApiMCP(app).mount_http()
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[3]), log_level="warning")
 """
 
+_PLAIN_SERVER: Final = """
+import json, sqlite3, sys, uvicorn
+connection = sqlite3.connect(sys.argv[1], check_same_thread=False, isolation_level=None)
+(table,) = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchone()
+canned = json.loads(sys.argv[3])
+async def app(scope, receive, send):
+    asked = json.loads((await receive()).get("body") or b"{}")
+    if asked.get("method") == "tools/call" and sys.argv[4] == "limit":
+        answer = connection.execute(f'SELECT * FROM "{table}" LIMIT 1').fetchone()
+    else:
+        answer = canned.get(asked.get("method"))
+    reply = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": answer}).encode()
+    status = 200 if "id" in asked else 202
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(reply)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply})
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", lifespan="off", loop="uvloop", http="httptools",
+            access_log=False)
+"""
+"""The least a server can do, for two limits: one row read by plain sqlite3, and answers that were ready before."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -65,6 +89,10 @@ class Workload:
 class Figures:
     ours: dict[str, float] = field(default_factory=dict)
     awm: dict[str, float] = field(default_factory=dict)
+    floor: float = 0.0
+    """Milliseconds of the official client against a canned answer."""
+    limit: float = 0.0
+    """Calls a second of one row read by plain sqlite3 behind a bare ASGI app, one process."""
 
 
 def free_port() -> int:
@@ -186,6 +214,45 @@ async def throughput(port: int, paths: list[str], work: Workload, count: int) ->
     return done / (time.perf_counter() - started)
 
 
+async def official(url: str, call: tuple[str, dict[str, Any]], count: int) -> float:
+    """Median milliseconds of the official client's call."""
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamablehttp_client
+
+    async with streamablehttp_client(url) as (read, write, _), ClientSession(read, write) as session:
+        await session.initialize()
+        await session.list_tools()
+        for _ in range(20):
+            await session.call_tool(*call)
+        return await median(lambda: session.call_tool(*call), count)
+
+
+async def canned(url: str, call: tuple[str, dict[str, Any]]) -> str:
+    """What a server that is asked by the official client answers, by method, as JSON."""
+    async with httpx.AsyncClient() as client:
+
+        async def result(method: str, **params: Any) -> Any:
+            return (await client.post(url, json=message(method, **params), headers=HEADERS)).json()["result"]
+
+        start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        return json.dumps(
+            {
+                "initialize": await result("initialize", **start),
+                "tools/list": await result("tools/list"),
+                "tools/call": await result("tools/call", name=call[0], arguments=call[1]),
+            }
+        )
+
+
+@contextmanager
+def plain(database: Path, answers: str, what: str) -> Iterator[int]:
+    """The port of the least server."""
+    port = free_port()
+    command = [sys.executable, "-c", _PLAIN_SERVER, str(database), str(port), answers, what]
+    with running(command, f"http://127.0.0.1:{port}/mcp", {}):
+        yield port
+
+
 def memory(process: int) -> float:
     """MiB that a process and its descendants take: each shared page counted once (proportional set size)."""
     total, waiting = 0.0, [process]
@@ -267,15 +334,22 @@ def measure(directory: Path, calls: int) -> Figures:
         tools = httpx.post(f"http://127.0.0.1:{port}/mcp", json=message("tools/list"), headers=HEADERS).json()["result"]["tools"]
         work = workload(directory, tools)
 
-        async def all_of_it() -> None:
+        async def all_of_it() -> str:
             figures.ours |= await latencies(port, "/mcp", work, calls)
             figures.ours |= await episodes(port, work, max(50, calls // 4))
             client = await Raw.open(port)
             paths = [json.loads((await client.ask("POST", "/episodes", b"{}"))[1])["mcp_path"] for _ in range(_CONNECTIONS)]
             figures.ours["calls a second"] = await throughput(port, paths, work, calls * 4)
             figures.ours |= await crowd(port, work, process.pid, calls)
+            url = f"http://127.0.0.1:{port}/mcp"
+            figures.ours["official client"] = await official(url, work.read, calls)
+            return await canned(url, work.read)
 
-        asyncio.run(all_of_it())
+        answers = asyncio.run(all_of_it())
+    with plain(directory / "seed.db", answers, "canned") as port:
+        figures.floor = asyncio.run(official(f"http://127.0.0.1:{port}/mcp", work.read, calls))
+    with plain(directory / "seed.db", answers, "limit") as port:
+        figures.limit = asyncio.run(throughput(port, ["/mcp"], work, calls * 8))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "db.sqlite").write_bytes((directory / "seed.db").read_bytes())
@@ -287,6 +361,7 @@ def measure(directory: Path, calls: int) -> Figures:
         async def theirs() -> None:
             figures.awm |= await latencies(port, "/mcp", work, calls)
             figures.awm["calls a second"] = await throughput(port, ["/mcp"], work, calls)
+            figures.awm["official client"] = await official(f"http://127.0.0.1:{port}/mcp", work.read, calls)
 
         asyncio.run(theirs())
         figures.awm["memory an episode"] = memory(process.pid)
@@ -319,7 +394,14 @@ def report(name: str, figures: Figures) -> list[str]:
         )
     crowded = figures.ours["read of 1,024"] / figures.ours["read"]
     print(f"  a read among 1,024 episodes takes {crowded:.2f} times one alone (target 1.5)")
-    return short + ([f"{name} crowd"] if crowded > 1.5 else [])
+    above = figures.ours["official client"] - figures.floor
+    print(f"  the official client takes {above:.2f} ms more than its {figures.floor:.2f} for a canned answer (target {OFFICIAL})")
+    share = figures.ours["calls a second"] / figures.limit
+    print(
+        f"  plain sqlite3 behind a bare ASGI app: {figures.limit:.0f} calls a second in one process; we reach {share:.0%} of it"
+    )
+    short += [f"{name} crowd"] if crowded > 1.5 else []
+    return short + ([f"{name} official client"] if above > OFFICIAL else [])
 
 
 def main() -> None:
@@ -334,7 +416,7 @@ def main() -> None:
         sys.exit("no environment to measure: name bundles that have a seed.db, or run make build-envs first")
     found = {directory.name: measure(directory, arguments.calls) for directory in directories}
     if arguments.json:
-        print(json.dumps({name: {"ours": f.ours, "awm": f.awm} for name, f in found.items()}, indent=1))
+        print(json.dumps({name: vars(figures) for name, figures in found.items()}, indent=1))
         return
     short = [line for name, figures in found.items() for line in report(name, figures)]
     print(

@@ -1,21 +1,24 @@
 """Stock clients, each in its own venv or Node folder, against one environment image. `make test-clients` runs it.
 
-    python tests/clients/run.py [--image awm/<env_id>] [--env-dir DIR] [--only NAME …]
+    python tests/clients/run.py [--image awm/<env_id> --folder images/<env_id>] [--env-dir DIR] [--only NAME …]
 
-Without --image the newest environment image of this engine is taken; with --env-dir no engine is needed, and the runtime of this
-checkout serves that bundle. Every script gets the URL of port 8000 and the name of a reading tool, and fails loudly.
+Without --image a small environment is rendered and built on the base image, and removed afterwards; with --env-dir no engine is
+needed, and the runtime of this checkout serves that bundle. Every script gets the URL of port 8000 and the name of a reading
+tool, and where there is an image, its name and the folder it was built from; it fails loudly.
 """
 
 import argparse
 import json
+import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
-import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +26,7 @@ from typing import Any, Final
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 CACHE: Final = ROOT / ".build" / "clients"
+UV: Final = str(Path(sys.executable).with_name("uv"))
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,8 @@ def prepared(client: Client) -> list[str]:
         if client.node:
             subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), *client.packages], check=True)
         else:
-            venv.create(folder, with_pip=True)
-            subprocess.run(
-                [str(folder / "bin" / "pip"), "install", "-qq", "--disable-pip-version-check", *client.packages], check=True
-            )
+            subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
+            subprocess.run([UV, "pip", "install", "--quiet", "--python", str(folder), *client.packages], check=True)
         done.write_text(wanted)
     if client.node:
         shutil.copy(HERE / client.script, folder / client.script)  # Node looks for packages beside the script
@@ -70,45 +72,83 @@ def prepared(client: Client) -> list[str]:
     return [str(folder / "bin" / "python"), str(HERE / client.script)]
 
 
+@dataclass(frozen=True)
+class Target:
+    url: str
+    """Of a running environment's port 8000."""
+    image: str = ""
+    folder: str = ""
+    """The rendered context of the image."""
+
+
 @contextmanager
-def served(image: str | None, directory: Path | None) -> Iterator[str]:
-    """The URL of a running environment's port 8000."""
+def served(image: str, folder: Path | None, directory: Path | None) -> Iterator[Target]:
+    sys.path.insert(0, str(ROOT / "tests"))
     if directory is not None:
-        sys.path.insert(0, str(ROOT / "tests"))
         from runtime_support import serve
 
         with serve(directory) as running:
-            yield f"http://127.0.0.1:{running.port}"
+            yield Target(f"http://127.0.0.1:{running.port}")
         return
-    name = image or newest_image()
-    options = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", "65532"]
-    command = [
-        "docker",
-        "run",
-        "--detach",
-        "--rm",
-        "--pull",
-        "never",
-        "--publish",
-        "127.0.0.1::8000",
-        "--label",
-        "awm.owner=test-clients",
-    ]
-    container = output([*command, *options, "--pids-limit", "256", name])
-    try:
+    with ExitStack() as stack:
+        if not image:
+            image, folder = stack.enter_context(built())
+        options = [
+            "--read-only",
+            "--tmpfs",
+            "/tmp",
+            "--cap-drop",
+            "ALL",
+            "--security-opt",
+            "no-new-privileges",
+            "--user",
+            "65532",
+        ]
+        run = ["docker", "run", "--detach", "--rm", "--pull", "never", "--publish", "127.0.0.1::8000"]
+        container = output([*run, "--label", "awm.owner=test-clients", *options, "--pids-limit", "256", image])
+        stack.callback(subprocess.run, ["docker", "stop", "--time", "2", container], check=False, capture_output=True)
         port = output(["docker", "port", container, "8000/tcp"]).splitlines()[0].rpartition(":")[2]
         url = f"http://127.0.0.1:{port}"
         until_healthy(url)
-        yield url
-    finally:
-        subprocess.run(["docker", "stop", "--time", "2", container], check=False, capture_output=True)
+        yield Target(url, image, str(folder or ""))
 
 
-def newest_image() -> str:
-    listed = output(["docker", "images", "--filter", "label=awm.env_id", "--format", "{{.ID}}"]).splitlines()
-    if not listed:
-        sys.exit("no environment image on this engine; run make build-envs first, or name a bundle by --env-dir")
-    return listed[0]
+@contextmanager
+def built() -> Iterator[tuple[str, Path]]:
+    """The tests' library as an image, and the folder it was rendered into."""
+    from awm_factory.bundle import Bundle, Manifest, Task
+    from awm_factory.certificate import Certificate, Subject, TaskCertificate
+    from awm_factory.config import Config
+    from awm_factory.images.base import ensure_base
+    from awm_factory.images.build import build
+    from awm_factory.images.engine import ensure_engine
+    from awm_factory.images.render import render
+    from runtime_support import COMPLETE_IF_LENT, LIBRARY_APP, LIBRARY_SQL, database
+
+    config = Config.load()
+    engine = ensure_engine(config)
+    base = ensure_base(engine, config)
+    bundle = Bundle(
+        manifest=Manifest(env_id="lending_library", scenario="Lending library", origin="handwritten"),
+        schema_sql=[],
+        seed_sql=[],
+        app_code=LIBRARY_APP,
+        seed_db=database(LIBRARY_SQL),
+        tasks=[Task(task_id=0, instruction="Lend the Kite book to Ada.")],
+        verifiers={(0, "code"): COMPLETE_IF_LENT},
+    )
+    subject = Subject(bundle_digest=bundle.digest(), solutions_digest="", base=base.tag, gates={}, seed=0, budget={})
+    tasks = [TaskCertificate(task_id=0, shipped=True, gates={})]
+    certificate = Certificate(subject=subject, gates={}, problems=[], tasks=tasks)
+    with tempfile.TemporaryDirectory() as folder:
+        context = render(bundle.with_(certificate=certificate), base, Path(folder))
+        name = f"awm-test-clients:{secrets.token_hex(4)}"
+        image = build(engine.client, context, base.reference, Path(folder) / "logs")
+        engine.client.images.get(image.image_id).tag(name)
+        try:
+            yield name, context.directory
+        finally:
+            engine.client.images.remove(name, force=True)
 
 
 def output(command: list[str]) -> str:
@@ -137,19 +177,26 @@ def a_reading_tool(url: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--image")
+    parser.add_argument("--image", default="")
+    parser.add_argument("--folder", type=Path, help="the rendered context of --image, for openenv's validator")
     parser.add_argument("--env-dir", type=Path)
     parser.add_argument("--only", nargs="*", choices=[client.name for client in CLIENTS])
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the container goes, too
     failed = []
-    with served(given.image, given.env_dir) as url:
-        tool = a_reading_tool(url)
+    if given.image and given.folder is None:
+        parser.error("--image needs --folder, what it was built from: images/<env_id>")
+    with served(given.image, given.folder, given.env_dir) as target:
+        tool = a_reading_tool(target.url)
         for client in CLIENTS:
             if given.only and client.name not in given.only:
                 continue
             try:
                 command = prepared(client)
-                run = subprocess.run([*command, url, tool], capture_output=True, text=True, timeout=180, check=False)
+                more = [target.image, target.folder] if target.image and client.script == "openenv_client.py" else []
+                run = subprocess.run(
+                    [*command, target.url, tool, *more], capture_output=True, text=True, timeout=180, check=False
+                )
                 fine = run.returncode == 0
                 said = run.stdout.strip().splitlines()[-1] if fine else run.stderr[-1500:]
             except (OSError, subprocess.SubprocessError) as error:

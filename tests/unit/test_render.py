@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_neither_solutions_nor_imported_records_are_anywhere_in_the_context(tmp_
     assert b"secret_answer" not in content
     assert b"imported as it came" not in content
     assert (context.directory / ".dockerignore").read_text() == "*\n!env\n"
+
+
+def test_the_folder_has_what_openenv_looks_for(tmp_path: Path) -> None:
+    directory = render(certified(), BASE, tmp_path).directory
+    assert "name: bee_yard\n" in (directory / "openenv.yaml").read_text()
+    project = tomllib.loads((directory / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"server": "server.app:main"}
+    locked = tomllib.loads((directory / "uv.lock").read_text())["package"]
+    assert [package["name"] for package in locked] == [project["name"]]
+    compile((directory / "server/app.py").read_text(), "app.py", "exec")
 
 
 def test_every_package_of_the_base_image_is_listed_with_its_version(tmp_path: Path) -> None:

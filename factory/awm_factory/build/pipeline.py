@@ -85,7 +85,7 @@ def _build_one(env_id: str, shop: Workshop, knobs: Knobs, clock: "Clock") -> Row
         return row(env_id, "unchanged", certificate, reference=context.reference, seconds=clock.seconds)
     if built is None:
         with clock.stage("build"):
-            built = build(shop.client, context, shop.base.reference, shop.log_dir)
+            built = build(shop.client, context, shop.base.reference, shop.log_dir, shop.base.platform)
     try:
         with clock.stage("smoke"):
             report = smoke(shop.client, built.image_id, bundle, shop.base.image_id, session_id())

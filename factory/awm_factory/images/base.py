@@ -72,6 +72,7 @@ def _ensure(engine: Engine, config: Config, say: Say) -> BaseImage:
         config.cache / "logs" / f"base-{reference.rpartition(':')[2]}.log",
         what=reference,
         build_args={"OS": system.reference},
+        platform=engine.platform,
     )
     repository, _, tag = reference.rpartition(":")
     try:

@@ -44,7 +44,7 @@ def find(client: docker.DockerClient, context: Context) -> BuiltImage | None:
     return None if image_id is None else BuiltImage(context, image_id)
 
 
-def build(client: docker.DockerClient, context: Context, base: str, log_dir: Path) -> BuiltImage:
+def build(client: docker.DockerClient, context: Context, base: str, log_dir: Path, platform: str | None = None) -> BuiltImage:
     """Build without tagging.
 
     `base` is what the Dockerfile is FROM; it must be here, or the engine would look for it on a hub. Raises BuildError
@@ -53,7 +53,7 @@ def build(client: docker.DockerClient, context: Context, base: str, log_dir: Pat
     if image_id_of(client, base) is None:
         raise BuildError(f"{context.env_id} is built on {base}, which this engine does not have; run `awm-factory base` first")
     log = log_dir / f"{context.env_id}-{context.tag}.log"
-    return BuiltImage(context, run_build(client, tar(context.directory), log, what=context.reference))
+    return BuiltImage(context, run_build(client, tar(context.directory), log, what=context.reference, platform=platform))
 
 
 def tag_verified(client: docker.DockerClient, built: BuiltImage) -> None:
@@ -91,9 +91,15 @@ def image_id_of(client: docker.DockerClient, reference: str) -> str | None:
 
 
 def run_build(
-    client: docker.DockerClient, archive: bytes, log_path: Path, *, what: str, build_args: Mapping[str, str] | None = None
+    client: docker.DockerClient,
+    archive: bytes,
+    log_path: Path,
+    *,
+    what: str,
+    build_args: Mapping[str, str] | None = None,
+    platform: str | None = None,
 ) -> str:
-    """Build a tar'd context on the classic builder and return the image's ID.
+    """Build a tar'd context on the classic builder and return the image's ID. Not given, the platform is the engine's own.
 
     The log file goes when the build succeeds. On failure or interruption its last image, which no tag names, is removed.
     """
@@ -110,6 +116,7 @@ def run_build(
             forcerm=True,
             pull=False,
             buildargs=arguments,
+            platform=platform,
             timeout=TIMEOUT,
         )
         outcome = follow(steps.watch(stream), log)

@@ -23,6 +23,8 @@ from awm_factory.images.context import Context, digest, read_files
 
 FOLDER: Final = "env"
 """Where the context holds what becomes /env."""
+OPENENV: Final = ("openenv.yaml", "pyproject.toml", "uv.lock", "server/app.py")
+"""What makes the context a folder that OpenEnv's tools take; none of it goes into the image."""
 DESCRIPTION: Final = 300
 """Characters of the scenario's description in a label; a registry shows a line or two."""
 
@@ -56,6 +58,7 @@ def rendered(bundle: Bundle, base: BaseImage) -> dict[str, bytes]:
     return {f"{FOLDER}/{name}": data for name, data in content.items()} | {
         "Dockerfile": _template("Dockerfile.j2", values),
         ".dockerignore": _template("dockerignore.j2", values),
+        **{name: _template(f"openenv/{name}.j2", {"env_id": bundle.env_id}) for name in OPENENV},
     }
 
 
