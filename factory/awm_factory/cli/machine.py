@@ -63,17 +63,27 @@ def base(workspace: Path | None, as_json: bool) -> None:
 
 @click.command(short_help="Remove what killed sessions left behind.")
 @click.option("--running", is_flag=True, help="Also those of sessions that are still at work.")
+@click.option("--images", is_flag=True, help="Also tags awm/… that this workspace's catalogue does not name.")
 @json_option
 @click.pass_obj
-def reap(workspace: Path | None, running: bool, as_json: bool) -> None:
-    """Remove containers and networks that sessions of awm-factory left behind when they were killed."""
-    from awm_factory.images import docker_client
+def reap(workspace: Path | None, running: bool, images: bool, as_json: bool) -> None:
+    """Remove containers and networks that sessions of awm-factory left behind when they were killed.
+
+    With --images also old images: tags of environments that no record of the workspace names, and bases that no named image
+    stands on, but for the newest. Another workspace on the same engine would have to build its own again.
+    """
+    from awm_factory.catalog import Catalog
+    from awm_factory.images import docker_client, prune
     from awm_factory.images.engine import ensure_engine
 
-    reaped = docker_client.reap(ensure_engine(settings.load(workspace)).client, running=running)
+    config = settings.load(workspace)
+    client = ensure_engine(config).client
+    reaped = asdict(docker_client.reap(client, running=running))
+    if images:
+        catalog = Catalog(config.workspace)
+        records = [catalog.record(env_id) for env_id in catalog.env_ids()]
+        reaped["images"] = prune.prune(client, {tag for record in records if record is not None for tag in record.images})
     if as_json:
         print_json(reaped)
         return
-    table(
-        ["removed", "name"], [("container", name) for name in reaped.containers] + [("network", name) for name in reaped.networks]
-    )
+    table(["removed", "name"], [(kind.removesuffix("s"), name) for kind, names in reaped.items() for name in names])
