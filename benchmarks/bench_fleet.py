@@ -61,8 +61,10 @@ class Figures:
     idle_mib: float
     peak_mib: float
     rewarded: int
+    too_slow: int
+    """Episodes of which a call or the verifier ran into its time limit, as happens on a machine that is busy with other things."""
     strange: int
-    """Episodes whose answers or database are not those of an episode alone."""
+    """Other episodes whose answers or database are not those of an episode alone."""
     leases_left: int
     left_over: list[str]
 
@@ -112,6 +114,7 @@ async def measure(
     held: list[AwmEnv | None] = [None] * episodes
     texts: list[list[str]] = [[] for _ in range(episodes)]
     rewards: list[float | None] = [None] * episodes
+    late: set[int] = set()
 
     async with AsyncExitStack() as stack:
 
@@ -127,12 +130,17 @@ async def measure(
             for name, arguments in chosen[number].calls:
                 with timed(times.call):
                     texts[number].append(await play(env, name, arguments))
+                if '"kind": "timeout"' in texts[number][-1]:
+                    late.add(number)
 
         async def verify(number: int) -> None:
             env = held[number]
             assert env is not None
             with timed(times.verify):
-                rewards[number] = (await env.submit(chosen[number].answer)).reward
+                verdict = await env.submit(chosen[number].answer)
+            rewards[number] = verdict.reward
+            if verdict.error is not None:
+                late.add(number)
 
         marks = [time.perf_counter()]
         for step in (lease, episode, verify):
@@ -143,7 +151,7 @@ async def measure(
         for number, env in enumerate(held):
             assert env is not None
             came: Expected = await outcome(env, chosen[number], texts[number], rewards[number])
-            strange += came != expected[chosen[number]]
+            strange += number not in late and came != expected[chosen[number]]
     status = await there.status()
     spans = [after - before for before, after in itertools.pairwise(marks)]
     return Figures(
@@ -164,6 +172,7 @@ async def measure(
         idle_mib=idle,
         peak_mib=peak,
         rewarded=sum(reward == 1.0 for reward in rewards),
+        too_slow=len(late),
         strange=strange,
         leases_left=status["leases"] + status["episodes"],
         left_over=[],
@@ -186,6 +195,7 @@ def show(found: Figures) -> None:
         ),
         ("memory of the fleet, idle / peak MiB", f"{found.idle_mib:.0f} / {found.peak_mib:.0f} (at most {TARGET_MIB})"),
         ("rewarded 1.0", f"{found.rewarded}"),
+        ("episodes that ran into a time limit", f"{found.too_slow}"),
         ("episodes with anything of another's", f"{found.strange}"),
         ("leases left / anything left over", f"{found.leases_left} / {', '.join(found.left_over) or 'nothing'}"),
     ]

@@ -7,6 +7,7 @@ learned from one that plays alone: its answers and its database, byte for byte. 
 import asyncio
 import contextlib
 import hashlib
+import json
 import shutil
 import statistics
 import sys
@@ -21,6 +22,7 @@ import docker
 
 from awm_factory import resources
 from awm_factory.build import Silent
+from awm_factory.bundle import Solution
 from awm_factory.catalog import Catalog, Record
 from awm_factory.client import AwmEnv, Fleet
 from awm_factory.config import Config
@@ -30,6 +32,8 @@ from awm_factory.images.base import ensure_base
 from awm_factory.images.build import BuiltImage, build, find, tag_verified
 from awm_factory.images.engine import ensure_engine
 from awm_factory.images.render import render
+from awm_runtime.contract import ToolResult
+from awm_runtime.references import filled_in
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -46,8 +50,6 @@ class Script:
     task_id: int
     calls: list[tuple[str, dict[str, Any]]]
     answer: str | None
-    reads: int
-    """How many of the calls, at the end, are reads to fill up with."""
 
 
 @dataclass(frozen=True)
@@ -140,16 +142,31 @@ async def scripts(there: Fleet, catalog: Catalog, envs: list[str], calls: int) -
         bundle = catalog.read(env_id)
         assert bundle.certificate is not None
         reads = await _reads(there, env_id)
+        if not reads:
+            raise SystemExit(f"{env_id} has no tool that reads without arguments, to fill episodes up with; name another")
         for task_id in bundle.certificate.shipped_tasks:
             solution = bundle.solutions.get(task_id)
             if solution is None or len(solution.calls) > calls:
                 continue
-            own = [(call.tool, dict(call.arguments)) for call in solution.calls]
-            filled = [(reads[number % len(reads)], {}) for number in range(calls - len(own))] if reads else []
-            script = Script(env_id, task_id, [*own, *filled], solution.final_answer, len(filled))
             async with there.lease(env_id, task_id) as env:
-                found[script] = await outcome(env, script, [await play(env, name, arguments) for name, arguments in script.calls])
+                own, texts = await _resolved(env, solution)
+                filled: list[tuple[str, dict[str, Any]]] = [(reads[n % len(reads)], {}) for n in range(calls - len(own))]
+                texts += [await play(env, name, arguments) for name, arguments in filled]
+                script = Script(env_id, task_id, [*own, *filled], solution.final_answer)
+                found[script] = await outcome(env, script, texts)
     return found
+
+
+async def _resolved(env: AwmEnv, solution: Solution) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+    """A solution's calls with references to earlier results filled in, as those are the same each time; and their answers."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+    texts: list[str] = []
+    results: list[ToolResult] = []
+    for call in solution.calls:
+        calls.append((call.tool, filled_in(dict(call.arguments), results)))
+        texts.append(await play(env, *calls[-1]))
+        results.append(ToolResult(is_error=False, kind="ok", status=200, content=json.loads(texts[-1])))
+    return calls, texts
 
 
 async def _reads(there: Fleet, env_id: str) -> list[str]:

@@ -76,13 +76,8 @@ def wish(**changes: object) -> Wish:
 
 
 @pytest.fixture(scope="module")
-def config(workspace: Path) -> Config:
-    return Config.load(workspace=workspace)
-
-
-@pytest.fixture(scope="module")
-def up(engine: Engine, base: BaseImage, config: Config) -> Iterator[Up]:
-    planned = plan(wish(), config, Silent())
+def up(engine: Engine, base: BaseImage, workspace: Path) -> Iterator[Up]:
+    planned = plan(wish(), Config.load(workspace=workspace), Silent())
     try:
         yield Up(planned, planned.start(lambda _: None), engine, base.image_id)
     finally:
@@ -136,7 +131,7 @@ import json, urllib.request, urllib.error
 found = {{}}
 for name, url in {asked!r}.items():
     try:
-        found[name] = urllib.request.urlopen(urllib.request.Request(url, method="GET"), timeout=3).status
+        found[name] = urllib.request.urlopen(urllib.request.Request(url, method="GET"), timeout=2).status
     except urllib.error.HTTPError as error:
         found[name] = error.code
     except OSError as error:
@@ -172,6 +167,8 @@ def post(url, body, token=None):
     assert reply["result"]["tools"]
     verdict = json.loads(up.inside("trainers", f"{post}print(post({lease['control_url']!r} + '/verify', {{}}, {token!r}))"))
     assert verdict["mode"] == "code"
+    ended = httpx.delete(f"{up.running.url}/leases/{lease['lease_id']}", headers={"authorization": f"Bearer {token}"})
+    assert ended.status_code == 204
 
 
 def test_a_dead_container_ends_its_leases_as_the_fleets_fault_and_a_restarted_service_keeps_the_others(up: Up) -> None:
@@ -220,11 +217,11 @@ def wait_for(up: Up, *, replicas: int, leases: int) -> None:
     Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.2), retry=retry_if_result(lambda well: not well))(look)
 
 
-def test_scaled_down_and_up_again_it_has_no_orphans_and_the_same_address_and_tokens(up: Up, config: Config) -> None:
+def test_scaled_down_and_up_again_it_has_no_orphans_and_the_same_address_and_tokens(up: Up, workspace: Path) -> None:
     before, token = up.running.url, up.planned.files.token()
     kept = up.pid(f"{up.planned.files.project}-{SERVICES[0]}-1")
     for replicas in (1, 2):
-        planned = plan(wish(replicas=replicas), config, Silent())
+        planned = plan(wish(replicas=replicas), Config.load(workspace=workspace), Silent())
         running = planned.start(lambda _: None)
         assert {service: len(ones) for service, ones in up.inspected().items()} == {
             "lease": 1,

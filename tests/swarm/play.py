@@ -11,11 +11,11 @@ from awm_factory.client import AwmEnv, Fleet
 from awm_factory.errors import EpisodeLost, Fault
 
 
-async def played(env: AwmEnv, number: int) -> bool:
-    """One write and a read; whether the read shows this write and no other's."""
-    await env.reset()
-    await env.call("add_hive", {"label": f"Canary {number}"})
-    return (await env.call("list_hives", {})).text.count("Canary") == 1
+async def played(env: AwmEnv, number: int, writes: int = 1) -> bool:
+    """The episode's next write and a read; whether the read shows all its writes and no other's."""
+    await env.call("add_hive", {"label": f"Canary {number}-{writes}"})
+    text = (await env.call("list_hives", {})).text
+    return text.count("Canary") == text.count(f"Canary {number}-") == writes
 
 
 async def rounds(fleet: Fleet, envs: list[str]) -> dict[str, object]:
@@ -33,6 +33,7 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
     """Sixteen leases, played until eight of them are lost; the others go on, and new ones are taken meanwhile."""
     faults: Counter[str] = Counter()
     lost: set[int] = set()
+    writes: Counter[int] = Counter()
     over = asyncio.Event()
     wrong = new = 0
 
@@ -40,7 +41,8 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
         nonlocal wrong
         while not over.is_set():
             try:
-                wrong += not await played(env, number)
+                writes[number] += 1
+                wrong += not await played(env, number, writes[number])
             except EpisodeLost as error:
                 faults[error.code] += 1
                 lost.add(number)
@@ -49,10 +51,11 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
                 return
             except Fault as error:
                 faults[error.code] += 1
+                writes[number] -= 1
 
     async def newcomer() -> None:
         nonlocal new
-        while not over.is_set():
+        while not (over.is_set() and new):
             try:
                 async with fleet.lease(envs[0], 0, wait=30) as env:
                     await env.tools()
@@ -67,7 +70,7 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
         kept = 0
         for number, env in enumerate(held):
             if number not in lost:
-                kept += await played(env, number)
+                kept += await played(env, number, writes[number] + 1)
     return {"lost": len(lost), "kept": kept, "faults": faults, "new_leases_meanwhile": new, "wrong": wrong}
 
 
