@@ -62,7 +62,7 @@ class Figures:
     peak_mib: float
     rewarded: int
     too_slow: int
-    """Episodes of which a call or the verifier ran into its time limit, as happens on a machine that is busy with other things."""
+    """Episodes of which a call or the verifier ran into its time limit, as happens on a machine that is busy otherwise."""
     strange: int
     """Other episodes whose answers or database are not those of an episode alone."""
     leases_left: int
