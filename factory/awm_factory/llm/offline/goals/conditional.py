@@ -134,7 +134,7 @@ def _by_count(ground: Ground) -> Draft | None:
         count = len(found.ids)
         limit = max(0, count - ground.rng.randint(1, 2)) if is_more else count + ground.rng.randint(0, 2)
         is_more = count > limit
-        if limit == 0:
+        if limit < 2:
             continue
         done, other = (pair[0], pair[1]) if is_more else (pair[1], pair[0])
         trace = Trace.on(ground.world)

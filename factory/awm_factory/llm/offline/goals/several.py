@@ -9,6 +9,7 @@ from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.sets import RowSet, place_of, row_set
 from awm_factory.llm.offline.ir import Operation
 from awm_factory.llm.offline.mention import Mention
+from awm_factory.llm.offline.phrasing import is_update
 from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Given, Trace
 from awm_factory.llm.offline.wording import capitalised, noun_of
@@ -172,6 +173,8 @@ def _all(ground: Ground) -> Draft | None:
             arguments = ground.chooser.arguments(operation, {own.key: 0})
             if arguments is None:
                 break
+            if is_update(operation) and any(operation.param(key).kind == "text" for key in arguments):
+                continue  # nobody gives several rows one telephone number
             found = row_set(ground, own.ref, 2, 5)
             if found is None:
                 continue
