@@ -40,6 +40,8 @@ from awm_runtime.contract import (
 
 APP_LIMIT: Final = 30.0
 """Seconds an app may take to start and answer; AWM's limit."""
+_APP_CHECK: Final = 3 * APP_LIMIT
+"""Seconds for the whole check of an app, which plays two episodes and reads every row besides starting it."""
 _THREADS: Final = 6
 """Checks of one bundle under way at once, as far as the sandbox has lanes."""
 _OF_SOLUTIONS: Final = ("near_misses", "equivalents", "alternatives")
@@ -81,7 +83,7 @@ class _Gathering:
         solutions = self._solutions() if options.wants("null", "solvable", *_OF_SOLUTIONS) else []
         # The solutions are played beside the check of the app; where the app does not start, that counts for nothing.
         playing = threads.submit(self._first, solutions) if solutions else None
-        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source, reuse=True), APP_LIMIT))
+        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source, reuse=True), _APP_CHECK))
         if isinstance(self._app, AppReply):
             self._bundle = bundle.with_(manifest=_with_tools(bundle.manifest, self._app))
         self._served = isinstance(self._app, AppReply) and bool(self._app.tools)
