@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from awm_factory.rollout.agents.matching import Row
 from awm_factory.rollout.agents.reading import Reading
+from awm_factory.rollout.agents.tooling import Tool, stem, words_of
 
 _QUESTION: Final = re.compile(
     r"^(?:how many|tell me|which|what|count|please count|add up|look for|i need (?:a count|the|one figure)"
@@ -36,6 +37,21 @@ def branches(text: str) -> Branches | None:
     if match is None:
         return None
     return Branches(f"{match['things']} {match['more']}", int(match["limit"]), match["then"], match["otherwise"])
+
+
+def about(reading: Reading, lists: list[Tool]) -> Tool | None:
+    """The list that a question is about: of the noun that comes first, what is asked of it left aside."""
+    text = re.sub(r"(?:and tell me its|; tell me what).*", "", reading.lower)
+    text = re.sub(r"^(?:please |i need |tell me |add up |what is )*the (?:(?!how many)[\w -]+?) (?:of|over) ", "", text)
+    said = words_of(text)
+    found: list[tuple[int, int, Tool]] = []
+    for tool in lists:
+        nouns = [stem(part) for part in tool.name.split("_")[1:]]
+        for place in range(len(said) - len(nouns) + 1):
+            if said[place : place + len(nouns)] == nouns:
+                found.append((place, -len(nouns), tool))
+                break
+    return min(found, key=lambda entry: entry[:2])[2] if found else None
 
 
 def about_rules(reading: Reading) -> bool:

@@ -117,9 +117,16 @@ def _compared(key: str, reading: Reading) -> bool | None:
     return match[1] == "last" if match else None
 
 
-def second(rows: Sequence[Row], reading: Reading) -> list[Row]:
-    """The two rows that fit best, in the order in which the task speaks of them."""
-    return sorted(best(rows, reading)[:2], key=lambda row: position(row, reading))
+def apart(rows: Sequence[Row], reading: Reading) -> list[Row]:
+    """Without rows that only share the beginning of a name that another one has in full: the first at each place stays."""
+    places: set[int] = set()
+    kept = []
+    for row in rows:
+        place = position(row, reading)
+        if place not in places:
+            places.add(place)
+            kept.append(row)
+    return kept
 
 
 def nearest(spots: Sequence[Spot[Any]], place: int) -> Any:

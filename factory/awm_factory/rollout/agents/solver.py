@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from awm_factory.rollout.agents import asking
-from awm_factory.rollout.agents.matching import Row, best, bounded, equals, extreme, nearest, position, score
+from awm_factory.rollout.agents.filters import bounds_for
+from awm_factory.rollout.agents.matching import Row, apart, best, bounded, equals, extreme, nearest, position, score
 from awm_factory.rollout.agents.protocol import Move, Scene, Script, Step, played, rows_of
 from awm_factory.rollout.agents.reading import Reading
-from awm_factory.rollout.agents.tooling import Property, Tool, listing_for, understood, words_of
+from awm_factory.rollout.agents.tooling import Property, Tool, listing_about, listing_for, understood, words_of
 from awm_runtime.contract import ToolCall
 
 _DEEPEST: Final = 3
@@ -51,6 +52,8 @@ class _Solving:
     refused: list[str] = field(default_factory=list)
     told: Row = field(default_factory=dict)
     seen: dict[str, list[Row]] = field(default_factory=dict)
+    narrowed: bool = False
+    """Whether the last list was narrowed down by what the task says."""
 
     def __post_init__(self) -> None:
         self.tools = understood(self.scene.tools)
@@ -162,7 +165,7 @@ class _Solving:
             return [1]
         if self.told.get("id") and re.search(rf"\bthe new {re.escape(one.noun)}\b", reading.lower):
             return [self.told["id"]]
-        tool = listing_for(self.tools, one.name)
+        tool = listing_for(self.tools, one.name) or (listing_about(self.tools, one) if self.skills.matches else None)
         if tool is None:
             return []
         rows = yield from self._listed(tool, reading, depth)
@@ -178,7 +181,7 @@ class _Solving:
             return rows[:1]
         ranked = best(rows, reading)
         if self.skills.compares:
-            fitting = bounded(equals(rows, reading), reading)
+            fitting = rows if self.narrowed else bounded(equals(rows, reading), reading)
             found = extreme(fitting, reading)
             if found is not None:
                 return [found]
@@ -186,7 +189,7 @@ class _Solving:
                 return fitting
             if re.search(r"\bany\b", reading.lower) and fitting and score(fitting[0], reading) >= score(ranked[0], reading):
                 return fitting
-        telling = [row for row in ranked if score(row, reading) > 0][:2]
+        telling = apart([row for row in ranked if score(row, reading) > 0], reading)[:2]
         if len(telling) == 2 and score(telling[1], reading) >= 0.75 * score(telling[0], reading):
             return sorted(telling, key=lambda row: position(row, reading))
         return ranked[:1]
@@ -202,6 +205,9 @@ class _Solving:
             if "limit" in tool.properties:
                 arguments["limit"] = 100
             yield from self._filters(tool, reading, arguments, depth)
+            said = bounds_for(tool, reading) if self.skills.compares else {}
+            arguments |= said
+            self.narrowed = bool(said)
         elif "q" in tool.properties and (names := _names(reading)):
             arguments["q"] = names[0]
         key = f"{tool.name} {sorted(arguments.items())}"
@@ -269,10 +275,11 @@ class _Solving:
         ranked = sorted(lists, key=lambda tool: -tool.mentioned(reading.text, knows_synonyms=False))
         if not ranked:
             return None
-        rows = yield from self._listed(ranked[0], reading, 0)
+        about = asking.about(reading, lists) if self.skills.compares else None
+        rows = yield from self._listed(about or ranked[0], reading, 0)
         if not self.skills.matches:
             return rows
-        fitting = equals(rows, reading)
+        fitting = rows if self.narrowed and self.skills.compares else equals(rows, reading)
         return bounded(fitting, reading) if self.skills.compares else fitting
 
     def _answer(self) -> Script:

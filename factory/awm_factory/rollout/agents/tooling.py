@@ -7,7 +7,23 @@ from typing import Any, Final
 
 from awm_factory.llm.protocol import ToolSpec
 
-_READING: Final = {"list", "get", "search", "find", "show", "report", "count", "sum", "summarize", "describe", "view", "check"}
+_READING: Final = {"list", "get", "search", "find", "report", "count", "sum", "summarize", "describe", "view"}
+_IRREGULAR: Final = {
+    "held": "hold",
+    "sent": "send",
+    "given": "give",
+    "withdrawn": "withdraw",
+    "taken": "take",
+    "paid": "pay",
+    "sold": "sell",
+    "hidden": "hide",
+    "begun": "begin",
+    "made": "make",
+    "lent": "lend",
+    "written": "write",
+    "kept": "keep",
+    "built": "build",
+}
 _VERBS: Final = {
     "update": ("set", "change", "correct", "update", "wrong", "slip"),
     "create": ("create", "enter", "set up", "make", "new", "book"),
@@ -22,15 +38,20 @@ _VERBS: Final = {
 
 
 def stem(word: str) -> str:
-    """`cancelled` and `cancel`, `desks` and `desk` are one."""
+    """`cancelled` and `cancel`, `bookings` and `booking` are one."""
     word = word.lower()
-    for ending in ("ations", "ation", "lled", "tted", "pped", "ies", "ied", "ing", "ed", "es", "s", "e", "y"):
+    word = _IRREGULAR.get(word, word)
+    if word.endswith("ies") and len(word) > 4:
+        word = f"{word[:-3]}y"
+    elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        word = word[:-1]
+    for ending in ("ation", "ing", "ied", "ed"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + (
-                "l" if ending == "lled" else "t" if ending == "tted" else "p" if ending == "pped" else ""
-            )
+            word = word[: -len(ending)]
+            if word[-1] == word[-2] and word[-1] in "bdglmnprt":
+                word = word[:-1]
             break
-    return word
+    return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
 
 
 def words_of(text: str) -> list[str]:
@@ -132,3 +153,10 @@ def listing_for(tools: list[Tool], name: str) -> Tool | None:
             if tool.lists and last in {stem(part) for part in tool.name.split("_")[1:]}:
                 return tool
     return None
+
+
+def listing_about(tools: list[Tool], one: Property) -> Tool | None:
+    """The same by what the schema says of the id, where its name tells nothing (`assignee_id`)."""
+    said = words_of(str(one.schema.get("description", "")))
+    known = [tool for tool in tools if tool.lists and all(stem(part) in said for part in tool.name.split("_")[1:])]
+    return max(known, key=lambda tool: len(tool.name), default=None)
