@@ -153,7 +153,7 @@ def _described(schema: Mapping[str, Any]) -> str:
     """On one line: what the schema says of a parameter that its type does not."""
     limits = {key: value for key, value in _inner(schema).items() if key not in _TOLD}
     words = " ".join(str(schema.get("description") or schema.get("title") or "").split())
-    told = f"{words} {json.dumps(limits, ensure_ascii=False)}" if limits else words
+    told = f"{words} {json.dumps(limits, ensure_ascii=False)}".strip() if limits else words
     # transformers reads "(choices: …)" at the end as JSON.
     return f"{told}." if told.endswith(")") else told or "As its name says."
 
