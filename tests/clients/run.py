@@ -10,6 +10,7 @@ tool, and where there is an image, its name and the folder it was built from; it
 import argparse
 import json
 import secrets
+import select
 import shutil
 import signal
 import subprocess
@@ -109,7 +110,11 @@ def served(image: str, folder: Path | None, directory: Path | None) -> Iterator[
         stack.callback(subprocess.run, ["docker", "stop", "--time", "2", container], check=False, capture_output=True)
         port = output(["docker", "port", container, "8000/tcp"]).splitlines()[0].rpartition(":")[2]
         url = f"http://127.0.0.1:{port}"
-        until_healthy(url)
+        try:
+            until_healthy(url)
+        except TimeoutError:
+            subprocess.run(["docker", "logs", container], check=False)
+            raise
         yield Target(url, image, str(folder or ""))
 
 
@@ -159,10 +164,10 @@ def until_healthy(url: str) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2):
+            with urllib.request.urlopen(f"{url}/health", timeout=10):
                 return
         except OSError:
-            continue
+            select.select([], [], [], 0.1)  # until it listens there is nothing to wait on but its port
     raise TimeoutError(f"{url} did not become healthy within 30 s")
 
 
