@@ -27,9 +27,9 @@ _ENDED: Final[dict[EndReason, tuple[Whose, str]]] = {
     "expired": ("usage", "the lease expired, as no heartbeat came in its time; send them, or ask for a longer ttl"),
     "container_died": (
         "infrastructure",
-        "the episode's container died or was restarted; mask this episode and take another lease",
+        "the episode's container died or was restarted; take another lease",
     ),
-    "service_error": ("infrastructure", "the fleet lost the episode; mask it and take another lease"),
+    "service_error": ("infrastructure", "the fleet lost the episode; take another lease"),
 }
 
 
