@@ -42,6 +42,8 @@ class Tally:
     calls: int = 0
     forks: int = 0
     walked_off: int = 0
+    too_slow: int = 0
+    """Episodes of which a call or the verifier ran into its time limit."""
     kills: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     """By whose they are and their code."""
@@ -84,7 +86,10 @@ async def client(there: Fleet, known: dict[Script, Expected], end: float, tally:
                 for name, arguments in script.calls:
                     texts.append(await play(player, name, arguments))
                     tally.calls += 1
-                if (found := await outcome(player, script, texts)) != known[script]:
+                verdict = await player.submit(script.answer)
+                if verdict.error is not None or any('"kind": "timeout"' in text for text in texts):
+                    tally.too_slow += 1
+                elif (found := await outcome(player, script, texts, verdict.reward)) != known[script]:
                     tally.wrong.append(f"{script.env_id} task {script.task_id}: {found}, not {known[script]}")
             tally.episodes += 1
         except Fault as fault:
@@ -198,6 +203,7 @@ def show(tally: Tally) -> None:
         ("leases whose holder walked off", f"{tally.walked_off}"),
         ("killed", ", ".join(f"{count} x {what}" for what, count in tally.kills.items()) or "nothing"),
         ("episodes lost, by fault", ", ".join(f"{count} x {what}" for what, count in sorted(tally.faults.items())) or "none"),
+        ("episodes that ran into a time limit", f"{tally.too_slow}"),
         ("episodes with anything of another's", f"{len(tally.wrong)}"),
         ("memory of the fleet, MiB", f"{min(tally.mib):.0f} to {max(tally.mib):.0f}, x {tally.grown:.2f} (at most {GROWTH})"),
         ("lease service: store, bytes", f"{first.get('store_bytes')} -> {last.get('store_bytes')}"),
