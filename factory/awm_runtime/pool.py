@@ -210,10 +210,15 @@ class Pool:
             if not turn.done():
                 turn.set_result(link)
                 return
-        if len(self.all) > self.size or self._closing:
+        if self._closing or (len(self.all) > self.size and len(self.all) - self._held_up(link) > self.size):
             self._retire(link)
         else:
             self.idle.append(link)
+
+    def _held_up(self, done: Link) -> int:
+        """Workers in a long call; while there are any, those forked in their place stay."""
+        now = asyncio.get_running_loop().time()
+        return sum(link is not done and link not in self.idle and now - link.since >= PATIENCE for link in self.all)
 
     def _lose(self, link: Link) -> None:
         """A dead worker: bury it, and fork another in its place."""
