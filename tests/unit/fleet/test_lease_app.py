@@ -162,9 +162,11 @@ async def test_a_web_page_of_another_site_is_refused_and_an_odd_host_gets_no_add
         assert it.here.leases.status().leases == 0
 
 
-async def test_a_caller_who_hangs_up_while_queueing_is_not_served() -> None:
+@pytest.mark.parametrize("queued", [True, False])
+async def test_a_caller_who_hangs_up_before_the_answer_holds_nothing(queued: bool) -> None:
     async with served(capacity=1) as it:
-        lease = Lease.model_validate_json((await it.outside.post("/leases", json=ASKED)).content)
+        if queued:
+            lease = Lease.model_validate_json((await it.outside.post("/leases", json=ASKED)).content)
         app = LeaseApp(it.here.leases, "secret", direct=False)
         left = asyncio.Event()
         body = iter([{"type": "http.request", "body": b'{"env_id": "toy_library"}', "more_body": False}])
@@ -187,11 +189,16 @@ async def test_a_caller_who_hangs_up_while_queueing_is_not_served() -> None:
             "headers": [(b"authorization", b"Bearer secret"), (b"host", b"x")],
             "client": ("10.0.0.9", 1),
         }
+        if not queued:
+            it.fake.before_answer = lambda method, path: left.set()
         asking = asyncio.create_task(app(scope, receive, send))
-        await until(lambda: it.here.leases.status().waiting == 1)
-        left.set()
+        if queued:
+            await until(lambda: it.here.leases.status().waiting == 1)
+            left.set()
         await asking
-        await it.outside.delete(f"/leases/{lease.lease_id}")
+        if queued:
+            await it.outside.delete(f"/leases/{lease.lease_id}")
+        await until(lambda: not it.fake.episodes)
         assert it.here.leases.status().leases == 0 and it.fake.episodes == {}
 
 

@@ -96,6 +96,9 @@ class LeaseApp:
             if not taking.done():
                 raise ClientDisconnect
             held = await taking
+            if leaving.done():
+                await self.leases.release(held.lease_id)
+                raise ClientDisconnect
         finally:
             taking.cancel()
             leaving.cancel()
