@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
 import pytest
 
 from awm_factory import resources
 from awm_factory.ids import env_id
-from awm_factory.llm.offline.packs import FRAME, Attribute, ModulePart, Pack, Range, packs
+from awm_factory.llm.offline.catalogue import described
+from awm_factory.llm.offline.packs import FRAME, Attribute, ModulePart, Pack, Range, packs, scenarios
 from awm_factory.llm.offline.words import class_name, snake, variable
+from awm_factory.synthesis.scenarios.local import CALIBRATED, LocalEmbedder
 
 
 class Needs(NamedTuple):
@@ -300,3 +303,11 @@ def test_names_of_packs_and_variants_are_distinct_even_in_other_order_and_number
 
 def test_settings_are_distinct() -> None:
     assert not _repeated([variant.setting for pack in packs().values() for variant in pack.variants])
+
+
+def test_no_two_scenarios_are_near_duplicates_to_the_factorys_own_embedder() -> None:
+    told = [f"{found['name']}. {found['description']}" for found in map(described, scenarios())]
+    embedder = LocalEmbedder()
+    points = np.stack([embedder.vector(text) for text in told])
+    near = np.argwhere(np.triu(points @ points.T, k=1) > CALIBRATED.refuse_above)
+    assert not [f"{told[one]} / {told[other]}" for one, other in near]
