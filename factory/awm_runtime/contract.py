@@ -188,6 +188,11 @@ class AppReply(Wire):
     findings: list[Finding]
     mendings: list[ToolMending] = []
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether episodes tell each other apart, by the source or by trial, so that each needs a process of its own."""
+        return any(finding.kind == "module_state" for finding in self.findings)
+
 
 # --- checks: verifiers and calls ------------------------------------------------------------------------------------
 
@@ -302,6 +307,8 @@ class TrialsRequest(Wire):
     """Whether the databases at the end are."""
     reuse: bool = False
     """Whether the process that imports the environment is kept, and used by the next check of the same source."""
+    alone: bool = False
+    """Whether each trial needs a process of its own though the source does not show it, as the check of the app may have seen."""
 
 
 class RowChange(Wire):

@@ -76,7 +76,7 @@ def _play_stage(request: TrialsRequest, seed: bytes, memory: int, home: Home | N
     source, trials = request.source, request.trials
     order = request.model_copy(update={"source": source.model_copy(update={"db": "", "app_code": ""}), "verifiers": []})
     data = order.model_dump_json().encode()
-    alone = home.keeps_state if home is not None else keeps_state(source.app_code)
+    alone = request.alone or (home.keeps_state if home is not None else keeps_state(source.app_code))
 
     def prepare(_note: batches.Note) -> batches.Piece:
         confined(memory)

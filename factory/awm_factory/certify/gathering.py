@@ -40,7 +40,7 @@ from awm_runtime.contract import (
 
 APP_LIMIT: Final = 30.0
 """Seconds an app may take to start and answer; AWM's limit."""
-_APP_CHECK: Final = 3 * APP_LIMIT
+APP_CHECK: Final = 3 * APP_LIMIT
 """Seconds for the whole check of an app, which plays two episodes and reads every row besides starting it."""
 _THREADS: Final = 6
 """Checks of one bundle under way at once, as far as the sandbox has lanes."""
@@ -80,13 +80,17 @@ class _Gathering:
             for mode in modes_of(bundle, task)
         ]
         self._judges = [verifier for verifier in self._verifiers if verifier.mode == "code"]
+        self._alone = False
         solutions = self._solutions() if options.wants("null", "solvable", *_OF_SOLUTIONS) else []
         # The solutions are played beside the check of the app; where the app does not start, that counts for nothing.
         playing = threads.submit(self._first, solutions) if solutions else None
-        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source, reuse=True), _APP_CHECK))
+        self._app = expect(AppReply, sandbox.check(AppRequest(source=self._source, reuse=True), APP_CHECK))
         if isinstance(self._app, AppReply):
+            self._alone = self._app.keeps_state
             self._bundle = bundle.with_(manifest=_with_tools(bundle.manifest, self._app))
         self._served = isinstance(self._app, AppReply) and bool(self._app.tools)
+        if playing is not None and self._alone:
+            playing = threads.submit(self._first, solutions)  # those under way may have shared a process
         self._tasks, self._playing = (solutions, playing) if self._served else ([], None)
 
     @property
@@ -216,6 +220,7 @@ class _Gathering:
             results=solutions,
             databases=databases,
             reuse=True,
+            alone=self._alone,
         )
         return expect(TrialsReply, self._sandbox.check(request, min(_LONGEST, 60.0 + 10.0 * len(trials))))
 

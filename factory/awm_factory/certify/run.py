@@ -21,13 +21,13 @@ from awm_factory.certify import (
     solvable,
 )
 from awm_factory.certify.evidence import Evidence, Options, modes_of
-from awm_factory.certify.gathering import APP_LIMIT, gather
+from awm_factory.certify.gathering import APP_CHECK, APP_LIMIT, gather
 from awm_factory.certify.weighing import weigh
 from awm_factory.problems import Problem
 from awm_factory.sandbox.pool import Sandbox
 from awm_runtime.contract import AppReply, CheckFailed, ExploreReply
 
-__all__ = ["APP_LIMIT", "GATES", "QUICK", "Certified", "certify", "gather", "is_current", "subject"]
+__all__ = ["APP_CHECK", "APP_LIMIT", "GATES", "QUICK", "Certified", "certify", "gather", "is_current", "subject"]
 
 ENVIRONMENT_GATES: Final[tuple[ModuleType, ...]] = (schema, data, interface, behaviour, reset)
 TASK_GATES: Final[tuple[ModuleType, ...]] = (hygiene, null, solvable, near_misses, equivalents, alternatives)

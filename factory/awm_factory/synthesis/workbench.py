@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from awm_factory.certify import Options
-from awm_factory.certify.run import APP_LIMIT
+from awm_factory.certify.run import APP_CHECK, APP_LIMIT
 from awm_factory.certify.statements import numbered
 from awm_factory.sandbox.parsing import parse
 from awm_factory.sandbox.pool import Reply, Request, Sandbox, expect
@@ -129,7 +129,7 @@ class Workbench:
         source = self.source(draft)
         if source is None:
             return None
-        return expect(AppReply, self.sandbox.check(AppRequest(source=source), APP_LIMIT))
+        return expect(AppReply, self.sandbox.check(AppRequest(source=source, reuse=True), APP_CHECK))
 
     def verify_untouched(self, draft: Draft, verifiers: list[VerifierSource]) -> VerifyReply | CheckFailed | None:
         """Each verifier's word on a database nobody touched, with an empty answer."""
@@ -143,11 +143,18 @@ class Workbench:
 
     def play(self, draft: Draft, request: CallsRequest) -> CallsReply | CheckFailed:
         """The solutions of an environment share one import of its code, where it was seen to start; certify plays each afresh."""
-        if not isinstance(self.app(draft), AppReply):
+        app = self.app(draft)
+        if not isinstance(app, AppReply):
             return expect(CallsReply, self.sandbox.check(request, APP_LIMIT * request.repeat))
         task_id = request.verifiers[0].task_id if request.verifiers else 0
         trial = Trial(calls=request.calls, final_answer=request.final_answer, task_id=task_id, seed=request.seed)
-        trials = TrialsRequest(source=request.source, trials=[trial] * request.repeat, verifiers=request.verifiers, reuse=True)
+        trials = TrialsRequest(
+            source=request.source,
+            trials=[trial] * request.repeat,
+            verifiers=request.verifiers,
+            reuse=True,
+            alone=app.keeps_state,
+        )
         reply = expect(TrialsReply, self.sandbox.check(trials, APP_LIMIT * request.repeat))
         if isinstance(reply, CheckFailed):
             return reply

@@ -326,6 +326,18 @@ def test_state_outside_the_database_that_no_reset_reaches_is_found(sandbox: Proc
     assert ["something outlives a reset" in problem.what for problem in problems] == [True]
 
 
+def test_trials_of_an_app_whose_state_only_a_trial_shows_share_no_process(sandbox: ProcessSandbox) -> None:
+    count = "        add_hive.count = getattr(add_hive, 'count', 0) + 1\n"
+    numbered = "        hive = Hive(label=new.label if add_hive.count == 1 else f'{new.label} {add_hive.count}')\n"
+    told = '"label": hive.label, "added": getattr(add_hive, "count", 0)} for'
+    counting = coded((MADE, count + numbered), ('"label": hive.label} for', told))
+    certified = certify(counting, sandbox, Options(calls=0, solvable_runs=1, gates=("interface", "solvable", "equivalents")))
+    assert {problem.severity for problem in of(certified, "interface")} == {"warning"}
+    assert "answers differently when calls of another episode" in of(certified, "interface")[0].what
+    (task,) = certified.certificate.tasks
+    assert (task.gates["solvable"], task.gates["equivalents"]) == ("passed", "passed")
+
+
 def test_an_endless_call_costs_its_limit_and_is_told_not_the_whole_check(sandbox: ProcessSandbox) -> None:
     hanging = coded((MADE, "        while ' ' in new.label:\n            pass\n" + MADE))
     certified = certify(hanging, sandbox, Options(calls=120, solvable_runs=1))
