@@ -14,7 +14,7 @@ from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.trace import Trace
 
 LEVELS: Final = (1, 2, 3, 4, 5)
-_THRESHOLDS: Final = (6.0, 8.0, 9.5, 11.5)
+_THRESHOLDS: Final = (6.8, 9.0, 10.5, 12.0)
 """Scores at which level 2, 3, 4 and 5 begin."""
 _KINDS: Final = {
     "act": 0.0,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from awm_factory.rollout.agents.reading import Reading, Spot, time_of
 
 Row = dict[str, Any]
+_NAMING: Final = re.compile(r"(?:^|_)(?:name|title|subject|reference)$")
 _LEAST: Final = 3
 """Shorter texts stand in a task by accident."""
 
@@ -31,7 +32,8 @@ def _value_score(key: str, value: Any, reading: Reading) -> float:
         return 0.0
     if isinstance(value, str) and len(value) >= _LEAST:
         text = value.replace("_", " ")
-        return 1.0 + 0.5 * len(text.split()) if reading.holds(text) >= 0 else 0.0
+        worth = 1.0 + 0.5 * len(text.split()) if reading.holds(text) >= 0 else 0.0
+        return 2 * worth if _NAMING.search(key) else worth
     if key.endswith("_cents") and isinstance(value, int) and any(spot.value == value for spot in reading.amounts):
         return 0.3
     return 0.0

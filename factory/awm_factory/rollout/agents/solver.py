@@ -233,6 +233,14 @@ class _Solving:
 
     def _scalar(self, one: Property, reading: Reading) -> Any:
         place = reading.after(one.noun)
+        right = re.search(r"(?:should be|has to be|is really|should have) (.*)", reading.text) if self.skills.matches else None
+        if right is not None and (place >= 0 or one.name in ("email", "phone")):
+            value = self._value(one, Reading(right[1].partition(", not ")[0]), 0)
+            if value is not None:
+                return value
+        return self._value(one, reading, place)
+
+    def _value(self, one: Property, reading: Reading, place: int) -> Any:
         if not one.required and place < 0 and one.name not in ("email", "phone"):
             return None
         if one.enum:
@@ -240,7 +248,9 @@ class _Solving:
             said.sort(key=lambda value: (abs(reading.lower.rfind(value.replace("_", " ").lower()) - place), len(value)))
             return said[0] if said else one.enum[0] if one.required else None
         if one.kind == "boolean":
-            return None if place < 0 else re.match(r"\W*(?:\w+ )?(?:to |is to be |be )?no\b", reading.lower[place:]) is None
+            return (
+                None if place < 0 else re.match(r"\W*(?:set )?(?:\w+ )?(?:to |is to be |be )?no\b", reading.lower[place:]) is None
+            )
         if one.form in ("date", "date-time"):
             return self._time(one, reading, place)
         if one.kind in ("integer", "number"):

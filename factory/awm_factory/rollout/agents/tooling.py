@@ -86,7 +86,7 @@ class Property:
 
     @property
     def noun(self) -> str:
-        return re.sub(r"_(?:id|cents|at|on)$", "", self.name).replace("_", " ")
+        return re.sub(r"^is_|_(?:id|cents|at|on)$", "", self.name).replace("_", " ")
 
     @property
     def is_money(self) -> bool:
@@ -119,6 +119,13 @@ class Tool:
     def summary(self) -> str:
         return self.spec.description.strip().partition("\n")[0]
 
+    def _early(self, said: list[str], noun: list[str]) -> float:
+        """Up to 1.5 for the thing that the text speaks of first."""
+        for place in range(len(said) - len(noun) + 1):
+            if said[place : place + len(noun)] == noun:
+                return 1.5 * (1 - place / len(said))
+        return 0.0
+
     def mentioned(self, text: str, *, knows_synonyms: bool) -> float:
         """How much of the tool's name the text speaks of."""
         said = set(words_of(text))
@@ -132,6 +139,7 @@ class Tool:
         if knows_synonyms:
             mine = [word for word in words_of(self.summary) if len(word) > 2]
             score += 1.5 * sum(word in said for word in mine) / max(1, len(mine))
+            score += self._early(words_of(text), [stem(word) for word in rest])
         return score
 
 
@@ -159,4 +167,7 @@ def listing_about(tools: list[Tool], one: Property) -> Tool | None:
     """The same by what the schema says of the id, where its name tells nothing (`assignee_id`)."""
     said = words_of(str(one.schema.get("description", "")))
     known = [tool for tool in tools if tool.lists and all(stem(part) in said for part in tool.name.split("_")[1:])]
-    return max(known, key=lambda tool: len(tool.name), default=None)
+    if known:
+        return max(known, key=lambda tool: len(tool.name))
+    # Who does something is one of the staff, who alone have roles.
+    return next((tool for tool in tools if tool.lists and "role" in tool.properties), None)
