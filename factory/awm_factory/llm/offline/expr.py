@@ -4,8 +4,8 @@
     paths      `booking.status`, and along references: `booking.slot.place.name` (the column `slot_id` is followed as `slot`)
     operators  + - * // %, comparisons, `in`, `is None`, and/or/not, `a if b else c`, f-strings
     functions  count(role, …), exists(role, …), total(role, 'column', …), highest and lowest (None where there is no row);
-               days(n), hours(n), minutes(n), day(moment), days_between(later, earlier), add_months(date, n), money(cents),
-               len(list), min, max, abs, lower(text), serial(role, 'PREFIX')
+               days(n), hours(n), minutes(n), day(moment), days_between(later, earlier), add_months(date, n),
+               is_first_of_month(date), money(cents), len(list), min, max, abs, lower(text), serial(role, 'PREFIX')
 
 Conditions on rows (`…`) are keywords: `slot_id=slot.id`, `starts_at__gt=now`, along references `slot__place_id=place.id`.
 `emit/expressions.py` prints the same into code.
@@ -175,6 +175,7 @@ _PURE: Final[Mapping[str, Callable[..., Any]]] = {
     "day": lambda moment: moment.date(),
     "days_between": lambda later, earlier: (later - earlier).days,
     "add_months": add_months,
+    "is_first_of_month": lambda day: day.day == 1,
     "len": len,
     "min": min,
     "max": max,

@@ -164,7 +164,9 @@ class Kit:
         if any(name == other.name or plural == other.plural for other in self.scenario.entities.values()):
             name, plural = f"{self.module}_{name}", f"{self.module}_{plural}"
         made = [self._resolved(column) for column in columns if column is not None]
-        labels = [*self._labels(made), *(replace(show, about=self.text(show.about)) for show in shows)]
+        own = [replace(show, about=self.text(show.about), name=show.name or self._field_name(show.key)) for show in shows]
+        taken = {name for show in own for name in (show.key, show.name)} | {column.name for column in made}
+        labels = [*(show for show in self._labels(made) if not {show.key, show.name} & taken), *own]
         self.scenario.nouns.setdefault(key, self.nouns[key])
         self.scenario.nouns[self.role(key)] = self.nouns[key]
         self.scenario.entities[self.role(key)] = Entity(
@@ -175,7 +177,7 @@ class Kit:
             label=keys(label),
             uniques=tuple(keys(unique) for unique in uniques),
             checks=tuple(checks),
-            shows=tuple(replace(show, name=show.name or self._field_name(show.key)) for show in labels),
+            shows=tuple(labels),
             about=self.text(about) if about else "",
         )
 

@@ -62,8 +62,8 @@ def domain_text(text: str, nouns: Mapping[str, tuple[str, str]]) -> str:
         lower = key.lower()
         if lower in nouns:
             word = nouns[lower][0]
-        elif lower.endswith("s") and lower[:-1] in nouns:
-            word = nouns[lower[:-1]][1]
+        elif one := next((one for one in _singulars(lower) if one in nouns), None):
+            word = nouns[one][1]
         else:
             raise ValueError(f"{text!r} speaks of <{key}>, and there is no such noun among {', '.join(sorted(nouns))}")
         if with_article:
@@ -72,6 +72,12 @@ def domain_text(text: str, nouns: Mapping[str, tuple[str, str]]) -> str:
         return word[0].upper() + word[1:] if key[0].isupper() else word
 
     return _NOUN.sub(replaced, text)
+
+
+def _singulars(plural: str) -> list[str]:
+    """Of a key, by English spelling: `entries` and `entrys` are both of `entry`."""
+    found = [plural[:-1]] if plural.endswith("s") else []
+    return found + ([f"{plural[:-3]}y"] if plural.endswith("ies") else [])
 
 
 def listed(words: list[str], joint: str = "and") -> str:

@@ -157,6 +157,8 @@ class Printer:
             return _parsed(f"({arguments[0]}).date()")
         if name == "days_between":
             return _parsed(f"({arguments[0]} - ({arguments[1]})).days")
+        if name == "is_first_of_month":
+            return _parsed(f"({arguments[0]}).day == 1")
         if name == "lower":
             return _parsed(f"({arguments[0]}).lower()")
         if name == "serial":

@@ -20,11 +20,14 @@ import awm_factory.llm.offline.modules.document as document
 import awm_factory.llm.offline.modules.enrolment as enrolment
 import awm_factory.llm.offline.modules.frame as frame
 import awm_factory.llm.offline.modules.inventory as inventory
+import awm_factory.llm.offline.modules.ledger as ledger
+import awm_factory.llm.offline.modules.membership as membership
 import awm_factory.llm.offline.modules.messaging as messaging
 import awm_factory.llm.offline.modules.order as order
 import awm_factory.llm.offline.modules.record as record
 import awm_factory.llm.offline.modules.reviews as reviews
 import awm_factory.llm.offline.modules.shipment as shipment
+import awm_factory.llm.offline.modules.ticket as ticket
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
@@ -48,7 +51,10 @@ MODULES: Final[Mapping[str, Module]] = {
     "auction": auction,
     "campaign": campaign,
     "shipment": shipment,
+    "membership": membership,
     "approval": approval,
+    "ledger": ledger,
+    "ticket": ticket,
     "record": record,
     "document": document,
     "reviews": reviews,
