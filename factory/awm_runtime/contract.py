@@ -377,6 +377,8 @@ class Observation(Wire):
     """How runs on the same databases differed, each with what alone had changed."""
     exact_floats: list[str]
     """Columns whose stored fraction moved by its last binary digit turned `complete` into something else."""
+    already: list[str] = []
+    """Where doing nothing is `complete`: rows of the start without which it is not, `listings id 1`."""
 
 
 class InspectReply(Wire):

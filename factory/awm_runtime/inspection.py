@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from awm_runtime import batches, canonical, clock, confine, dump, judging, verify
+from awm_runtime import already, batches, canonical, clock, confine, dump, judging, verify
 from awm_runtime.children import ChildFailed
 from awm_runtime.contract import InspectReply, InspectRequest, Observation, Verdict, VerifierSource
 from awm_runtime.verify import Databases
@@ -106,13 +106,16 @@ def _observed(
         if told.verdict.classification == "complete":
             moved = zip(nudged, looks[len(cases) - len(nudged) :], strict=False)
             exact = [column for (column, _), look in moved if look and look.verdict.classification != "complete"]
+    seconds = max((look.seconds for look in seen), default=0.0)
+    done = untouched.classification == "complete"
     return Observation(
         untouched=untouched,
         acts=list(dict.fromkeys(act for look in seen for act in look.acts))[:_ACTS],
-        seconds=max((look.seconds for look in seen), default=0.0),
+        seconds=seconds,
         memory=max((look.memory for look in looks if look is not None), default=0),
         unstable=unstable,
         exact_floats=exact if source.mode == "code" else [],
+        already=already.satisfying(source, initial, now, seconds) if done else [],
     )
 
 

@@ -10,7 +10,7 @@ from awm_factory.problems import Problem
 from awm_runtime.contract import CheckFailed
 
 NAME = "null"
-VERSION = 2
+VERSION = 3
 
 
 def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
@@ -47,12 +47,14 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
                     )
                 )
             elif verdict.classification == "complete":
+                observed = evidence.observed.get((task.task_id, mode))
+                rows = f" It finds the task done by: {', '.join(observed.already)}." if observed and observed.already else ""
                 problems.append(
                     Problem(
                         gate=NAME,
                         severity="error",
                         where=where,
-                        what="It says complete for the untouched database and an empty answer: doing nothing is rewarded.",
+                        what=f"It says complete for the untouched database and an empty answer: doing nothing is rewarded.{rows}",
                         fix="Compare with the initial database, so that only a change made in the episode counts.",
                         task_id=task.task_id,
                     )

@@ -266,6 +266,28 @@ def test_a_column_that_the_code_uses_and_the_schema_lacks_is_told_by_the_gate_of
     assert bool(told) == (says is not None)
 
 
+@pytest.mark.parametrize(
+    ("done", "says"),
+    [
+        ('"North" in labels(final_db_path)', "done by: hives id 2."),
+        ("len(labels(final_db_path)) > 1", "done by: hives id 1, hives id 2."),
+        ("labels(final_db_path)", "done by: hives."),
+        ("True", "doing nothing is rewarded."),
+    ],
+    ids=["one row", "each row", "any row", "whatever there is"],
+)
+def test_a_task_that_is_done_before_it_begins_is_refused_with_the_rows_that_satisfy_it(
+    sandbox: ProcessSandbox, done: str, says: str
+) -> None:
+    bundle = verified(
+        ('labels(final_db_path) - labels(initial_db_path) == {"South"}', done),
+        seed_sql=["INSERT INTO hives (label) VALUES ('East'), ('North')"],
+    )
+    certified = certify(bundle, sandbox, Options(gates=("null",)))
+    assert of(certified, "null")[0].what.endswith(says)
+    assert not certified.certificate.tasks[0].shipped
+
+
 def test_reads_alone_must_not_be_complete(sandbox: ProcessSandbox) -> None:
     calls = [ToolCall(tool="list_hives", arguments={}), *working().solutions[0].calls]
     eager = verified(('== {"South"}', '<= {"South"}'), solutions={0: Solution(calls=calls)})

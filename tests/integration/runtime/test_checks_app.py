@@ -94,6 +94,17 @@ def test_a_field_named_like_its_type_is_named_with_its_class(sandbox: Checks) ->
     )
     assert [tool.name for tool in starts.tools] == ["t"]
     assert [(finding.kind, finding.where) for finding in starts.findings] == [("field_shadows_type", "class Trip, field date")]
+    mended = (
+        "from datetime import date as day\n"
+        + HEAD
+        + (
+            "class Trip(BaseModel):\n    date: Optional[day] = None\n"
+            "@app.post('/t', operation_id='t')\nasync def t(b: Trip):\n    return b\n"
+        )
+    )
+    assert sandbox.app(mended).findings == []
+    (run,) = sandbox.calls(("t", {"date": "2026-07-01"}), code=mended, sql="").runs
+    assert run.results[0].content == {"date": "2026-07-01"}
 
 
 def test_a_model_that_refers_to_itself_is_served_with_definitions(sandbox: Checks) -> None:

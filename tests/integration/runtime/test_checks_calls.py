@@ -56,6 +56,19 @@ def test_foreign_keys_cascade_while_serving(sandbox: Checks) -> None:
     assert run.results[1].content == []
 
 
+def test_the_end_holds_what_an_app_wrote_to_its_write_ahead_log(sandbox: Checks) -> None:
+    """A copy of the database's one file would lack it."""
+    logged = (
+        "from sqlalchemy import event\n"
+        + LIBRARY_APP
+        + "\n@event.listens_for(engine, 'connect')\ndef wal(connection, _):\n"
+        + "    connection.execute('PRAGMA journal_mode = WAL')\n"
+    )
+    titles = ["one", "two"]
+    (run,) = sandbox.calls(*[("lend", {"member_id": 1, "title": title}) for title in titles], code=logged).runs
+    assert rows(base64.b64decode(run.db), "SELECT title FROM loans") == [("Moss atlas",), ("one",), ("two",)]
+
+
 def test_many_failing_calls_spoil_nothing(sandbox: Checks) -> None:
     held = LIBRARY_APP.replace("session.flush()\n", "session.flush()\n    HELD.append(session)\n").replace(
         "engine =", "HELD = []\nengine =", 1
