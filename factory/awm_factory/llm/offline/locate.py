@@ -15,8 +15,10 @@ from awm_factory.llm.offline.trace import Given, Trace
 CURRENT_USER: Final = 1
 _FILTERS: Final = 3
 """Given together at most."""
-_CHAIN: Final = 3
+_CHAIN: Final = 2
 """What a filter by another row's id costs against one by a value that the task says."""
+_SCAN: Final = 3
+"""What it costs to pick the row out of several that are listed; as much again, where they fill more than a page."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _by_list(trace: Trace, target: Mention) -> Given | None:
             assert isinstance(result, dict)
             place = picked(trace.domain.entity(target.role), result["items"], target)
             if place is not None:
-                cost = sum(one.cost for one in chosen) + (0 if place == "[0]" else 2) + (result["total"] > LIMIT)
+                cost = sum(one.cost for one in chosen) + _SCAN * ((place != "[0]") + (result["total"] > LIMIT))
                 ways.append((cost, order, len(ways), operation, chosen, place, result["total"]))
     for *_, operation, chosen, place, total in sorted(ways, key=lambda way: way[:3]):
         trial = trace.fork()
