@@ -3,14 +3,14 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from awm_factory.llm.offline.ir import Domain, Operation, Param
 from awm_factory.llm.offline.locate import CURRENT_USER
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.phrasing import SETTING, is_update, phrases_of
-from awm_factory.llm.offline.wording import amount, capitalised, column_noun, listed, quoted, spoken, with_article, words
+from awm_factory.llm.offline.wording import amount, capitalised, column_noun, listed, quoted, spoken, with_article
 
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _AS_IT_IS: Final = re.compile(r"(?:^|_)(?:full_name|email|phone|iban|plate|code|reference)$")
@@ -41,15 +41,6 @@ class Sentence:
     mentions: tuple[Mention, ...] = ()
     made: tuple[str, ...] = ()
     """Texts that it has stored."""
-
-
-@dataclass(frozen=True)
-class Slots:
-    """What stands for the arguments of one operation in a sentence."""
-
-    texts: Mapping[str, str]
-    mentions: tuple[Mention, ...] = ()
-    spare: Mapping[str, Param] = field(default_factory=dict)
 
 
 def imperative(
@@ -222,7 +213,3 @@ def put(plea: str, do: str) -> str:
     if do[-1:] == '"' and plea.endswith("{do}."):
         return plea.replace("{do}.", f"{do}.").replace("{Do}.", f"{capitalised(do)}.")
     return plea.replace("{do}", do).replace("{Do}", capitalised(do))
-
-
-def state_word(value: object) -> str:
-    return words(str(value))

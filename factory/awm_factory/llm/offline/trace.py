@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from awm_factory.llm.offline.ir import Domain, Operation, Param, ReturnRow
+from awm_factory.llm.offline.ir import Domain, Param, ReturnRow
 from awm_factory.llm.offline.state import Refusal, Result, World, plain
 from awm_runtime.contract import ToolCall
 
@@ -122,7 +122,3 @@ def _named(params: tuple[Param, ...], arguments: Arguments) -> dict[str, Any]:
         else:
             named[param.name or key if param else key] = plain(value)
     return named
-
-
-def named_argument(operation: Operation, key: str) -> str:
-    return operation.param(key).name or key

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from awm_factory.rollout.agents import asking
+from awm_factory.rollout.agents.arguments import scalar
 from awm_factory.rollout.agents.filters import bounds_for
-from awm_factory.rollout.agents.matching import Row, apart, best, bounded, equals, extreme, nearest, position, score
+from awm_factory.rollout.agents.matching import Row, apart, best, bounded, equals, extreme, position, score
 from awm_factory.rollout.agents.protocol import Move, Scene, Script, Step, played, rows_of
 from awm_factory.rollout.agents.reading import Reading
 from awm_factory.rollout.agents.tooling import Property, Tool, listing_about, listing_for, understood, words_of
@@ -149,7 +149,7 @@ class _Solving:
                 several = one.name, found
         for one in tool.properties.values():
             if not one.is_id:
-                value = self._scalar(one, reading)
+                value = scalar(one, reading, knows_corrections=self.skills.matches)
                 if value is not None:
                     arguments[one.name] = value
         if several is None:
@@ -230,53 +230,6 @@ class _Solving:
             fitting = [row for row in best(rows, reading) if score(row, reading) >= 1.5]
             if len(fitting) == 1 or (fitting and score(fitting[0], reading) > score(fitting[1], reading)):
                 arguments[one.name] = fitting[0]["id"]
-
-    def _scalar(self, one: Property, reading: Reading) -> Any:
-        place = reading.after(one.noun)
-        right = re.search(r"(?:should be|has to be|is really|should have) (.*)", reading.text) if self.skills.matches else None
-        if right is not None and (place >= 0 or one.name in ("email", "phone")):
-            value = self._value(one, Reading(right[1].partition(", not ")[0]), 0)
-            if value is not None:
-                return value
-        return self._value(one, reading, place)
-
-    def _value(self, one: Property, reading: Reading, place: int) -> Any:
-        if not one.required and place < 0 and one.name not in ("email", "phone"):
-            return None
-        if one.enum:
-            said = [value for value in one.enum if isinstance(value, str) and reading.holds(value.replace("_", " ")) >= 0]
-            said.sort(key=lambda value: (abs(reading.lower.rfind(value.replace("_", " ").lower()) - place), len(value)))
-            return said[0] if said else one.enum[0] if one.required else None
-        if one.kind == "boolean":
-            return (
-                None if place < 0 else re.match(r"\W*(?:set )?(?:\w+ )?(?:to |is to be |be )?no\b", reading.lower[place:]) is None
-            )
-        if one.form in ("date", "date-time"):
-            return self._time(one, reading, place)
-        if one.kind in ("integer", "number"):
-            spots = reading.amounts if one.is_money else reading.numbers
-            return nearest(spots, place)
-        if one.kind == "array":
-            return None
-        if one.name == "email":
-            return reading.email
-        if one.name == "phone":
-            return reading.phone
-        return nearest(reading.quotes, place)
-
-    def _time(self, one: Property, reading: Reading, place: int) -> str | None:
-        spots = reading.times
-        if not spots:
-            return None
-        if one.name.startswith("ends"):
-            value = spots[-1].value
-        elif one.name.startswith("starts") and len(spots) > 1:
-            value = spots[-2].value
-        else:
-            value = nearest(spots, place)
-        if one.form == "date":
-            return (value.date() if isinstance(value, datetime) else value).isoformat()
-        return value.isoformat() if isinstance(value, datetime) else f"{value.isoformat()}T00:00:00"
 
     # What is to be told
 
