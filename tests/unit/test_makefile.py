@@ -73,3 +73,12 @@ def test_a_push_needs_to_know_where_to(clone: Path) -> None:
     done = make(clone, "push")
     assert done.returncode != 0
     assert "make push REGISTRY=ghcr.io/acme" in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "count"), [((), 10), (("ENVS=all",), 100), (("ENVS=a b",), 0), (("SOURCE=run",), 0)])
+def test_a_starter_set_is_written_first_where_nothing_is_named_and_by_no_model_that_costs(
+    clone: Path, arguments: tuple[str, ...], count: int
+) -> None:
+    planned = " ".join(make(clone, "--dry-run", "build-envs", *arguments).stdout.split())
+    assert (f"AWM_SYN_OVERRIDE_MODEL= .venv/bin/awm-factory synth --missing --count {count}" in planned) == bool(count)
+    assert ".venv/bin/awm-factory build" in planned and " all" not in planned.partition("build")[2].split("&&")[0]

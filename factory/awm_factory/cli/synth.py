@@ -43,6 +43,7 @@ readable = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--seeds", type=readable, help="Seed scenarios (JSON lines) instead of our hundred; AWM's file will do.")
 @click.option("--from-bundle", "bundles", multiple=True, metavar="ENV", help="Take up this environment of the workspace.")
 @click.option("--input", "in_dir", type=folder, help="Take up the scenarios of this AWM run, with what it holds of them.")
+@click.option("--missing", is_flag=True, help="Leave out scenarios that the workspace has an environment of.")
 @click.option("--output", "out_dir", type=click.Path(file_okay=False, path_type=Path), help="Write what was made as an AWM run.")
 @click.option("--only", metavar="STAGES", help="These stages only, separated by commas.")
 @click.option("--from", "first", metavar="STAGE", help="Begin with this stage.")
@@ -83,6 +84,11 @@ def synth(workspace: Path | None, /, *, jobs: int | None, as_json: bool, **optio
     if without:
         click.echo(offline.SAID, err=True)
         order = offline.order(order, chosen.seed)
+    if options["missing"]:
+        order = _missing(order, config)
+        if not order.drafts and not order.count:
+            click.echo("all of these environments are there already", err=True)
+            return
     model = offline.model(chosen, options["difficulty"]) if without else None
     carry_out(config, order, chosen, model, {**options, "as_json": as_json})
 
@@ -229,6 +235,16 @@ def _order(config: "Config", options: dict[str, Any]) -> "Order":
         raise UsageError("say what to make: --count N for new scenarios, or --scenarios, --input or --from-bundle")
     planted = read_scenarios(options["seeds"]) if options["seeds"] else seeds()
     return Order(plan=plan, count=count, seeds=planted, world_time=world_time)
+
+
+def _missing(order: "Order", config: "Config") -> "Order":
+    """Without those that the registry holds; new scenarios, which nobody knows yet, are all missing."""
+    from dataclasses import replace
+
+    from awm_factory.catalog import Catalog
+
+    known = set(Catalog(config.workspace).env_ids())
+    return replace(order, drafts=[draft for draft in order.drafts if draft.env_id not in known])
 
 
 def _models(models: "ModelConfig", prices: "Prices", options: dict[str, Any], chosen: "Settings", own: "Model | None") -> Any:
