@@ -27,6 +27,8 @@ _CHECK: Final = re.compile(r"CHECK constraint failed: (.+)")
 _INSERT: Final = re.compile(r"\s*INSERT\s+(?:OR\s+\w+\s+)?INTO\s+[\"`\[]?(\w+)[\"`\]]?\s*\(([^)]*)\)", re.I)
 _ONE_ROW: Final = {"first", "one_or_none", "scalar_one_or_none", "scalar", "get", "fetchone", "scalars"}
 _MAX_TEXT: Final = 2000
+_ACCIDENTAL: Final = re.compile(r" at 0x[0-9a-f]+|\s*\(Background on this error at: \S+\)?")
+"""Left out: it differs from process to process, where the same calls must be answered the same, or leads out of the episode."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Fault:
     details: dict[str, Any] = field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:
-        head: dict[str, Any] = {"kind": self.kind, "message": self.message[:_MAX_TEXT]}
+        head: dict[str, Any] = {"kind": self.kind, "message": _ACCIDENTAL.sub("", self.message)[:_MAX_TEXT]}
         if self.status is not None:
             head["status"] = self.status
         return {"error": head | self.details}

@@ -1,6 +1,5 @@
 """One call of an exploration under watch: what it answers, what it leaves behind, and which rules it breaks."""
 
-import re
 import signal
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -157,5 +156,4 @@ def _plain(value: Any) -> bool:
 
 def message(result: ToolResult) -> str:
     error: Any = result.content.get("error", {}) if isinstance(result.content, dict) else {}
-    text = str(error.get("message", ""))[:300] if isinstance(error, dict) else ""
-    return re.sub(r" at 0x[0-9a-f]+|\s*\(Background on this error at: \S+\)?", "", text)
+    return str(error.get("message", ""))[:300] if isinstance(error, dict) else ""

@@ -210,6 +210,13 @@ def test_two_episodes_of_a_sound_app_tell_nothing_of_each_other(sandbox: Checks)
     assert "module_state" not in kinds(sandbox.app(LIBRARY_APP, LIBRARY_SQL))
 
 
+def test_an_address_in_an_error_is_no_state_and_no_agent_sees_it(sandbox: Checks) -> None:
+    code = HEAD + "@app.post('/x', operation_id='x')\nasync def x():\n    raise ValueError(f'no {object()} here')\n"
+    assert "module_state" not in kinds(sandbox.app(code))
+    (run,) = sandbox.calls(("x", {}), code=code, sql="").runs
+    assert run.results[0].content["error"]["message"] == "ValueError: no <object object> here (in x, line 7)"
+
+
 def test_a_thread_that_outlives_its_call_is_reported(sandbox: Checks) -> None:
     code = HEAD + "import threading, time\n@app.post('/x', operation_id='x')\nasync def x():\n"
     code += "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n    return 1\n"
