@@ -26,6 +26,14 @@ _OPEN: Final = re.compile(
     r"\ban? (?:free|available|vacant|open|suitable|different|spare|unassigned)\b",
     re.IGNORECASE,
 )
+_RELATIVE: Final = re.compile(
+    r"\b(today|tonight|tomorrow|yesterday|"
+    r"(this|next|last|coming) (week|month|year|quarter|(mon|tues|wednes|thurs|fri|satur|sun)day)|"
+    r"\d+ (days|weeks|months) ago|(past|last|next) \d+ (days|weeks|months))\b",
+    re.IGNORECASE,
+)
+_DATE: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}\b|\b(19|20)\d{2}\b")
+_QUOTED: Final = re.compile(r"[\"\u201c][^\"\u201c\u201d]*[\"\u201d]")
 _HEAD: Final = 2
 """Words behind which a noun belongs to something else."""
 _AMOUNT: Final = re.compile(r"(?<![\w.,])([$€£])\s?(\d[\d,]*(?:\.\d{2})?)(?![\w])(?!\.\d)")
@@ -53,6 +61,12 @@ def leaves_open_what(instruction: str, nouns: set[str]) -> bool:
     heads = (re.findall(r"[a-z]+", text)[:_HEAD] for text in following)
     within = [re.findall(r"[a-z]+", match[0].lower()) for match in _OPEN.finditer(instruction)]
     return any(word.removesuffix("s") in nouns for words in (*heads, *within) for word in words)
+
+
+def relative_day(instruction: str) -> str | None:
+    """Words that say a day by the clock, `last 30 days`, where no date stands beside them."""
+    found = _RELATIVE.search(_QUOTED.sub("", instruction))
+    return found[0] if found and not _DATE.search(instruction) else None
 
 
 def wrong(answer: str, instruction: str) -> dict[str, str]:

@@ -6,13 +6,14 @@ Example: an INSERT whose `state` breaks a CHECK leaves out the very row that a t
 import re
 
 from awm_factory.bundle import Bundle
+from awm_factory.certify.answers import relative_day
 from awm_factory.certify.evidence import Evidence, Options, severity
 from awm_factory.certify.schema import failed_statements
 from awm_factory.problems import Problem
 from awm_runtime.contract import CheckFailed, LoadReply
 
 NAME = "data"
-VERSION = 1
+VERSION = 2
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _SOURCES = {"clock": "the clock", "random": "chance"}
@@ -46,7 +47,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
         )
         for moving in load.moving
     ]
-    return problems + _missing_rows(bundle, load)
+    return problems + _missing_rows(bundle, load) + _undated(bundle)
 
 
 def _missing_rows(bundle: Bundle, load: LoadReply) -> list[Problem]:
@@ -76,6 +77,23 @@ def _missing_rows(bundle: Bundle, load: LoadReply) -> list[Problem]:
                 )
             )
     return problems
+
+
+def _undated(bundle: Bundle) -> list[Problem]:
+    """Tasks whose day only a clock tells, which no agent sees."""
+    today = bundle.manifest.world_time[:10]
+    spoken = ((task, words) for task in bundle.tasks if (words := relative_day(task.instruction)) is not None)
+    return [
+        Problem(
+            gate=NAME,
+            severity="warning",
+            where=f"task {task.task_id}",
+            what=f'It says "{words}" and names no date, and no agent sees the clock.',
+            fix=f"Say in the task that today is {today}.",
+            task_id=task.task_id,
+        )
+        for task, words in spoken
+    ]
 
 
 def _literals(sql: str) -> list[str]:

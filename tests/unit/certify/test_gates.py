@@ -101,6 +101,13 @@ def test_a_clock_in_the_seed_is_frozen_with_a_warning_and_chance_is_an_error_of_
     assert only(data.check(bundle("imported"), Evidence(chance), Options())).severity == "warning"
 
 
+def test_a_task_whose_day_only_the_clock_tells_is_warned_of() -> None:
+    tasks = ["Extend what is overdue today.", "Today is 2026-01-01; extend what is overdue today.", 'Call the loan "Next week".']
+    problem = only(data.check(bundle("imported", *tasks), Evidence(load()), Options()))
+    assert (problem.severity, problem.task_id) == ("warning", 0)
+    assert '"today"' in problem.what and problem.fix == "Say in the task that today is 2026-01-01."
+
+
 def test_damage_and_an_empty_schema_fail_the_schema_gate() -> None:
     assert only(schema.check(bundle(), Evidence(load(integrity=["row 1 missing from index i"])), Options())).severity == "error"
     assert "no table" in only(schema.check(bundle(), Evidence(load(tables=[])), Options())).what

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from awm_factory.certify.answers import relative_day
+
 _QUOTED = re.compile(
     r"""["\u201c\u201d]([^"\u201c\u201d]{2,200})["\u201c\u201d]|(?<!\w)['\u2018]([^'\u2018\u2019]{2,200})['\u2019](?!\w)"""
 )
@@ -22,13 +24,6 @@ _EXISTING = re.compile(
 )
 
 
-_RELATIVE = re.compile(
-    r"\b(today|tonight|tomorrow|yesterday|"
-    r"(this|next|last|coming) (week|month|year|quarter|(mon|tues|wednes|thurs|fri|satur|sun)day)|"
-    r"\d+ (days|weeks|months) ago|(past|last|next) \d+ (days|weeks|months))\b",
-    re.I,
-)
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b|\b(19|20)\d{2}\b")
 _PERSON = re.compile(r"\b(?:[Rr]egister|[Ee]nrol+|[Aa]dd|[Cc]reate)\s+((?:[A-Z][\w'-]+ ){1,3}[A-Z][\w'-]+)\b(?=.*\bas an? new\b)")
 
 
@@ -85,8 +80,7 @@ def _plurals(noun: str) -> set[str]:
 
 def dated(task: str, world_time: str) -> str:
     """The task, with the date of its first day where its words would otherwise move with a clock that nobody sees."""
-    bare = re.sub(r"[\"\u201c][^\"\u201c\u201d]*[\"\u201d]", "", task)
-    if not _RELATIVE.search(bare) or _DATE.search(task):
+    if relative_day(task) is None:
         return task
     day = datetime.fromisoformat(world_time)
     return f"{task} (Today is {day:%A}, {day:%Y-%m-%d}.)"
