@@ -7,6 +7,7 @@ the JoinedStr it always was. What is new in kind, the host leaves out.
 import ast
 import json
 import warnings
+from types import EllipsisType
 
 from pydantic import JsonValue
 
@@ -29,10 +30,12 @@ def _packed(value: object) -> JsonValue:
     """A node as an object of its fields, with its class under `node`; what JSON has no word for as {"literal": …}."""
     if isinstance(value, ast.AST):
         fields = {name: _packed(getattr(value, name)) for name in value._fields if hasattr(value, name)}
-        place = {"lineno": value.lineno, "col_offset": value.col_offset} if hasattr(value, "lineno") else {}
+        place = {name: getattr(value, name) for name in ("lineno", "col_offset") if hasattr(value, name)}
         return {"node": type(value).__name__} | place | fields
     if isinstance(value, list):
         return [_packed(item) for item in value]
     if value is None or isinstance(value, bool | int | str):
         return value
-    return {"literal": ast.unparse(ast.Constant(value))}
+    if isinstance(value, bytes | float | complex | EllipsisType):
+        return {"literal": ast.unparse(ast.Constant(value))}
+    raise TypeError(f"a syntax tree holds no {type(value).__name__}")

@@ -30,7 +30,14 @@ def ensure_lease_image(engine: Engine, config: Config, say: Say = say_on_stderr)
             say(f"lease service: building {reference}")
             house = wheelhouse.ensure_wheelhouse(engine.platform, config.cache, NAME)
             log = config.cache / "logs" / f"lease-{reference.rpartition(':')[2]}.log"
-            image_id = run_build(engine.client, archive(files, house), log, what=reference, build_args={"BASE": base.reference})
+            image_id = run_build(
+                engine.client,
+                archive(files, house),
+                log,
+                what=reference,
+                build_args={"BASE": base.reference},
+                platform=engine.platform,
+            )
             try:
                 engine.client.api.tag(image_id, REPOSITORY, reference.rpartition(":")[2], force=True)
             except DockerException as error:
