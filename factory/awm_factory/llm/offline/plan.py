@@ -27,7 +27,7 @@ _SPREAD: Final[tuple[Kind, ...]] = (
     *("find", "act", "ask", "several", "policy", "conditional", "open", "repair", "ask", "find"),
     *("several", "act", "find", "conditional", "several", "open", "ask", "act", "policy", "find"),
 )
-"""Kinds in the order in which they are drawn, over and over: of any ten, about three change nothing."""
+"""Kinds in the order in which they are drawn, round and round: of any ten, about three change nothing."""
 _CHANGING: Final[tuple[Kind, ...]] = ("find", "several", "act", "open", "conditional")
 """What stands in for a kind that the domain has no more of."""
 _FEWEST_CHANGING: Final = 7
@@ -107,7 +107,8 @@ class _Planner:
 
     def tasks(self, count: int) -> list[PlannedTask]:
         found: list[PlannedTask] = []
-        place = 0
+        # Where it begins is drawn, so that tasks of the same number are of different kinds from seed to seed.
+        place = self._rng.randrange(len(_SPREAD))
         while len(found) < count:
             kind: Kind | None = _SPREAD[place % len(_SPREAD)]
             place += 1
