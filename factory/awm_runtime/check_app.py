@@ -115,12 +115,18 @@ def _unreadable(environment: Environment) -> Iterator[Finding]:
             name = dump.quote(column.name)
             query = f"SELECT {name}, {key} FROM {dump.quote(table.name)} WHERE {name} IS NOT NULL"
             for value, *keys in connection.execute(query):
-                if reason := _refusal(processor, value):
+                if reason := _misread(column.type, value) or _refusal(processor, value):
                     row = ", ".join(f"{name} {part!r}" for name, part in zip(layout.key, keys, strict=True))
                     where = f"table {table.name}, {row}, column {column.name}"
                     what = f"the value {value!r} can't be read as {column.type}: {reason}."
-                    fix = "Correct the value in the seed data; ISO text such as 2026-01-31 or 2026-01-31 09:30:00 can be read."
+                    fix = "Correct the value in the seed data; ISO text such as 2026-01-31 09:30:00 can be read, 0 and 1 as truth."
                     yield Finding(kind="unreadable_row", where=where, what=what, fix=fix)
+
+
+def _misread(kind: sqlalchemy.types.TypeEngine[Any], value: Any) -> str | None:
+    """A truth value that is neither is no error to SQLAlchemy, but true, the text `false` as well."""
+    is_odd = isinstance(kind, sqlalchemy.Boolean) and value not in (0, 1)
+    return f"it is neither 0 nor 1, and is taken for {bool(value)}" if is_odd else None
 
 
 def _refusal(processor: Any, value: Any) -> str | None:

@@ -165,6 +165,20 @@ def test_rows_that_the_code_can_not_read_are_named_cell_by_cell(sandbox: Checks)
     assert [finding.where for finding in findings if finding.kind == "failing_read"] == ["tool get_tide", "tool list_tides"]
 
 
+def test_enums_and_booleans_that_the_code_can_not_read_are_named_too(sandbox: Checks) -> None:
+    code = HEAD + (
+        "import enum\nfrom sqlalchemy import Boolean, Column, Enum, Integer, create_engine\n"
+        "from sqlalchemy.orm import declarative_base\nengine = create_engine('sqlite:///x.db')\nBase = declarative_base()\n"
+        "class State(enum.Enum):\n    open = 1\n    shut = 2\n"
+        "class Gate(Base):\n    __tablename__ = 'gates'\n    id = Column(Integer, primary_key=True)\n"
+        "    state = Column(Enum(State))\n    locked = Column(Boolean)\n"
+    )
+    sql = "CREATE TABLE gates (id INTEGER PRIMARY KEY, state TEXT, locked BOOLEAN);"
+    sql += "INSERT INTO gates VALUES (1, 'open', 1), (2, 'ajar', 0), (3, 'shut', 'false');"
+    unreadable = [finding for finding in sandbox.app(code + X, sql).findings if finding.kind == "unreadable_row"]
+    assert [finding.where for finding in unreadable] == ["table gates, id 2, column state", "table gates, id 3, column locked"]
+
+
 def test_a_null_that_the_answer_forbids_is_named_by_row_and_column(sandbox: Checks) -> None:
     code = HEAD + (
         "import sqlite3\nclass Bird(BaseModel):\n    id: int\n    grams: float\n"
