@@ -119,7 +119,7 @@ def _unreadable(environment: Environment) -> Iterator[Finding]:
                     row = ", ".join(f"{name} {part!r}" for name, part in zip(layout.key, keys, strict=True))
                     where = f"table {table.name}, {row}, column {column.name}"
                     what = f"the value {value!r} can't be read as {column.type}: {reason}."
-                    fix = "Correct the value in the seed data; ISO text such as 2026-01-31 09:30:00 can be read, 0 and 1 as truth."
+                    fix = "Correct the value in the seed data; ISO text such as 2026-01-31 09:30:00 can be read, and 0 or 1."
                     yield Finding(kind="unreadable_row", where=where, what=what, fix=fix)
 
 
