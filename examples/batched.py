@@ -103,7 +103,7 @@ class BatchedPolicy:
         self, generate: Generate, tokenizer: Tokenizer, *, batch: int = 64, template: dict[str, Any] | None = None
     ) -> None:
         self._generate, self._tokenizer, self._batch, self._template = generate, tokenizer, batch, template
-        self._waiting: list[tuple[list[int], asyncio.Future[Generated]]] = []
+        self._waiting: list[tuple[Turn, list[int], asyncio.Future[Generated]]] = []
         self._playing = 0
         self._busy = False
         self._rows = _Rows()
@@ -122,7 +122,7 @@ class BatchedPolicy:
         tokenizer = self._tokenizer
         prompt = rendered(tokenizer, turn.messages, turn.tools if turn.native else (), self._template)
         future: asyncio.Future[Generated] = asyncio.get_running_loop().create_future()
-        self._waiting.append((prompt, future))
+        self._waiting.append((turn, prompt, future))
         self._look()
         made = await future
         self._rows.add(turn, Row(prompt, made.ids, made.logprobs))
@@ -138,12 +138,14 @@ class BatchedPolicy:
 
     async def _run(self) -> None:
         batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+        # By the same order whoever was first, the same seed samples the same.
+        batch.sort(key=lambda waiting: (waiting[0].env_id, waiting[0].task_id or 0, waiting[0].sample))
         try:
-            made = await asyncio.to_thread(self._generate, [prompt for prompt, _ in batch])
-            for (_, future), one in zip(batch, made, strict=True):
+            made = await asyncio.to_thread(self._generate, [prompt for _, prompt, _ in batch])
+            for (_, _, future), one in zip(batch, made, strict=True):
                 future.set_result(one)
         except BaseException as error:  # whoever waits must be told, whatever it is
-            for _, future in batch:
+            for _, _, future in batch:
                 if not future.done():
                     future.set_exception(error)
             if not isinstance(error, Exception):
