@@ -585,6 +585,8 @@ class Kit:
         made = [self._param(replace(param, where="query" if read and param.where == "body" else param.where)) for param in wanted]
         if sorts:
             made.append(self._sort(of, sorts))
+        if f"{self.module}.{key}" in self.scenario.operations:
+            raise ValueError(f"{self.module} declares two operations {key!r}; give one another verb")
         self.scenario.operations[f"{self.module}.{key}"] = Operation(
             key=f"{self.module}.{key}",
             kind=kind,

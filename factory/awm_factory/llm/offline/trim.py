@@ -41,8 +41,8 @@ def _rank(domain: Domain, operation: Operation) -> int:
     if operation.kind == "get":
         return 3
     if operation.kind == "create":
-        return 4 if entity.has("name") else 6
-    return 0 if _changes_state(operation.steps) else 5
+        return 0 if entity.has("status") else 4 if entity.has("name") else 6
+    return 7 if _changes_state(operation.steps) else 5
 
 
 def _changes_state(steps: tuple[Step, ...]) -> bool:

@@ -97,8 +97,7 @@ def _lots(m: Kit) -> None:
                 else []
             ),
         ],
-        verb="list",
-        name=f"offer_{m.entity_of('lot').name}",
+        verb="offer",
         action="offered",
         summary="Offer a new <lot>",
         description="It is {state.open} until its end.",

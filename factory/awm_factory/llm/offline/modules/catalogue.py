@@ -96,7 +96,7 @@ def _entries(m: Kit) -> None:
     )
     m.update("entry", "headline body rank" + more, before=[_not_retired()])
     m.act(
-        "list",
+        "show",
         "entry",
         [
             Require("entry.status == state.draft", 409, "The entry of {entry.item.name} is {entry.status}.", "is_draft"),
@@ -104,8 +104,6 @@ def _entries(m: Kit) -> None:
             Require("exists('tagging', entry_id=entry.id)", 409, "It has no tag yet; add one, so that it is found.", "has_tag"),
             Change("entry", {"status": "state.listed"}),
         ],
-        name=f"show_{m.entity_of('entry').name}",
-        path="/<<one>>/show",
         action="shown",
         summary="Show an entry",
         description="Once it has a tag, and while its <item> is offered.",
