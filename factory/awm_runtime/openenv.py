@@ -51,6 +51,12 @@ class CallToolObservation(BaseModel):
     metadata: dict[str, JsonValue] = {}
 
 
+class ResetObservation(BaseModel):
+    instruction: str | None
+    task_id: int | None
+    metadata: dict[str, JsonValue] = {}
+
+
 class EpisodeState(BaseModel):
     episode_id: str | None
     step_count: int
@@ -83,30 +89,35 @@ class Session:
         self.episodes, self.episode = episodes, episode
         self.name: str | None = None
         """What the client calls the episode; its own id is no secret from a trainer, but a client may choose."""
+        self.beside = 0
+        """Steps since the reset that called no tool of the environment: OpenEnv counts them, the world's clock does not."""
 
     async def reset(self, asked: ResetBody) -> Observed:
         """Raises Refused."""
         chosen = (asked.task_id, self.episode.task_id, min(self.episodes.files.tasks, default=None))
         task_id = next((task for task in chosen if task is not None), None)
         await self.episodes.reset(self.episode, task_id, asked.seed or 0)
-        self.name = asked.episode_id
+        self.name, self.beside = asked.episode_id, 0
         described = self.episodes.describe(self.episode)
-        observation = {
-            "instruction": described.instruction,
-            "task_id": described.task_id,
-            "metadata": {"episode_id": self.id, "seed": described.seed, "world_time": described.world_time},
-        }
-        return Observed(observation)
+        metadata: dict[str, JsonValue] = {"episode_id": self.id, "seed": described.seed, "world_time": described.world_time}
+        observation = ResetObservation(instruction=described.instruction, task_id=described.task_id, metadata=metadata)
+        return Observed(observation.model_dump())
 
     @property
     def id(self) -> str:
         return self.name or self.episode.alias or self.episode.id
 
     def state(self) -> dict[str, Any]:
-        return EpisodeState(episode_id=self.id, step_count=self.episode.state.steps).model_dump()
+        return EpisodeState(episode_id=self.id, step_count=self.episode.state.steps + self.beside).model_dump()
 
     async def step(self, action: CallToolAction) -> Observed:
         """Raises Refused for an episode that has ended."""
+        before = self.episode.state.steps
+        observed = await self._acted(action)
+        self.beside += self.episode.state.steps == before
+        return observed
+
+    async def _acted(self, action: CallToolAction) -> Observed:
         if action.type == "list_tools":
             tools = [shown(tool) for tool in self.episodes.ready.tools]
             return Observed({"tools": tools, "metadata": {}})
@@ -164,7 +175,12 @@ class OpenEnv:
         return JSONResponse({"name": self.episodes.files.env_id, "description": description, "version": "1"})
 
     async def schema(self, _request: Request) -> Response:
-        models: dict[str, type[BaseModel]] = {"action": CallToolAction, "observation": CallToolObservation, "state": EpisodeState}
+        models: dict[str, type[BaseModel]] = {
+            "action": CallToolAction,
+            "observation": CallToolObservation,
+            "reset_observation": ResetObservation,
+            "state": EpisodeState,
+        }
         return JSONResponse({name: model.model_json_schema() for name, model in models.items()})
 
     async def openapi(self, _request: Request) -> Response:

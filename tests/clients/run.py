@@ -28,6 +28,10 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 CACHE: Final = ROOT / ".build" / "clients"
 UV: Final = str(Path(sys.executable).with_name("uv"))
+START_LIMIT: Final = 120
+"""Seconds until the container answers: two on an idle machine."""
+LIMIT: Final = 600
+"""Seconds for one client; OpenEnv's import everything they have, which takes a minute where eight processes share a core."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def prepared(client: Client) -> list[str]:
             subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), *client.packages], check=True)
         else:
             subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
-            subprocess.run([UV, "pip", "install", "--quiet", "--python", str(folder), *client.packages], check=True)
+            install = [UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(folder)]
+            subprocess.run([*install, *client.packages], check=True)
         done.write_text(wanted)
     if client.node:
         shutil.copy(HERE / client.script, folder / client.script)  # Node looks for packages beside the script
@@ -161,14 +166,14 @@ def output(command: list[str]) -> str:
 
 
 def until_healthy(url: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=10):
                 return
         except OSError:
             select.select([], [], [], 0.1)  # until it listens there is nothing to wait on but its port
-    raise TimeoutError(f"{url} did not become healthy within 30 s")
+    raise TimeoutError(f"{url} did not become healthy within {START_LIMIT} s")
 
 
 def a_reading_tool(url: str) -> str:
@@ -200,7 +205,7 @@ def main() -> None:
                 command = prepared(client)
                 more = [target.image, target.folder] if target.image and client.script == "openenv_client.py" else []
                 run = subprocess.run(
-                    [*command, target.url, tool, *more], capture_output=True, text=True, timeout=180, check=False
+                    [*command, target.url, tool, *more], capture_output=True, text=True, timeout=LIMIT, check=False
                 )
                 fine = run.returncode == 0
                 said = run.stdout.strip().splitlines()[-1] if fine else run.stderr[-1500:]

@@ -47,6 +47,8 @@ def test_the_folder_has_what_openenv_looks_for(tmp_path: Path) -> None:
     locked = tomllib.loads((directory / "uv.lock").read_text())["package"]
     assert [package["name"] for package in locked] == [project["name"]]
     compile((directory / "server/app.py").read_text(), "app.py", "exec")
+    plan = json.loads((directory / "validation/runtime.json").read_text())
+    assert [action["tool_name"] for action in plan["actions"]] == ["submit"]
 
 
 def test_every_package_of_the_base_image_is_listed_with_its_version(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from awm_factory.images.context import Context, digest, read_files
 
 FOLDER: Final = "env"
 """Where the context holds what becomes /env."""
-OPENENV: Final = ("openenv.yaml", "pyproject.toml", "uv.lock", "server/app.py")
+OPENENV: Final = ("openenv.yaml", "pyproject.toml", "uv.lock", "server/app.py", "validation/runtime.json")
 """What makes the context a folder that OpenEnv's tools take; none of it goes into the image."""
 DESCRIPTION: Final = 300
 """Characters of the scenario's description in a label; a registry shows a line or two."""

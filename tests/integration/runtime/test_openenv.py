@@ -104,6 +104,17 @@ def test_mcp_goes_through_a_frame_too(library: Served) -> None:
         assert (answer["type"], len(answer["data"]["result"]["tools"])) == ("mcp", 9)
 
 
+def test_every_step_is_counted_whether_or_not_it_calls_a_tool(library: Served) -> None:
+    with open_socket(library) as socket:
+        for _ in range(2):
+            ask(socket, {"type": "reset", "data": {"task_id": 0}})
+            for number, action in enumerate(
+                ({"type": "list_tools"}, step("list_loans", {})["data"], step("submit", {})["data"]), 1
+            ):
+                ask(socket, {"type": "step", "data": action})
+                assert ask(socket, {"type": "state"})["data"]["step_count"] == number
+
+
 def test_the_http_routes_drive_the_default_episode(library: Served) -> None:
     assert library.request("POST", "/reset", {"task_id": 0})[1]["done"] is False
     action = {"type": "call_tool", "tool_name": "lend", "arguments": {"member_id": 1, "title": "Kite book"}}
@@ -120,7 +131,7 @@ def test_what_validators_look_at_is_there(library: Served) -> None:
     assert library.request("GET", "/metadata")[1].keys() >= {"name", "description"}
     schema = library.request("GET", "/schema")[1]
     assert schema["action"]["title"] == "CallToolAction"
-    assert schema.keys() == {"action", "observation", "state"}
+    assert schema.keys() == {"action", "observation", "reset_observation", "state"}
     document = library.request("GET", "/openapi.json")[1]
     assert isinstance(document["info"]["version"], str)
     assert document["paths"].keys() >= {"/reset", "/step", "/state"}
