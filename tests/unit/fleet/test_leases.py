@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from awm_factory.fleet.lease import watch
+from awm_factory.fleet.lease import gate, watch
 from awm_factory.fleet.lease.containers import Silent
+from awm_factory.fleet.lease.gate import Gate
 from awm_factory.fleet.lease.refusal import Refusal
 from awm_factory.fleet.lease.service import Leases
 from awm_factory.fleet.lease.store import Held
@@ -219,6 +220,22 @@ async def test_a_request_under_way_ends_with_its_container_and_not_when_its_time
         with pytest.raises(Refusal) as gone:
             await asyncio.wait_for(call, 3)
         assert gone.value.code == "container_died"
+
+
+async def test_calls_beyond_a_containers_processes_wait_outside_unless_one_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Fake(ENV, "10.0.0.1", held_up=asyncio.Event())
+    monkeypatch.setattr(gate, "PATIENCE", 0.2)
+    async with house(fake) as here:
+        here.leases._gates = {(fake.address, "agent"): Gate(1)}  # type: ignore[assignment]
+        held = [await here.leases.take(ask(), "a") for _ in range(2)]
+        inside: list[str] = []
+        fake.before_answer = lambda method, path: inside.append(path) if "/mcp" in path else None
+        calls = [asyncio.create_task(here.leases.forward(each, "agent", "POST", "/mcp", b"{}")) for each in held]
+        await until(lambda: len(inside) == 1)
+        await until(lambda: len(inside) == 2)
+        assert not any(call.done() for call in calls)
+        fake.held_up.set()
+        assert [(await call).status for call in calls] == [200, 200]
 
 
 async def test_what_a_busy_container_did_not_delete_is_deleted_later() -> None:

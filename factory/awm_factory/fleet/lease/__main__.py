@@ -29,24 +29,27 @@ _LONGEST_IDLE = 75
 @click.command()
 @click.option("--scenario", "scenarios", multiple=True, required=True, metavar="ENV_ID=SERVICE")
 @click.option("--queue", type=click.IntRange(0), default=1024, show_default=True, help="Requests that may wait for one scenario.")
+@click.option("--width", type=click.IntRange(1), default=2, show_default=True, help="Calls into one container at once.")
 @click.option("--store", type=click.Path(dir_okay=False, path_type=Path), default="/data/leases.db", show_default=True)
 @click.option("--token", envvar="AWM_FLEET_TOKEN", required=True, help="What callers must send.")
 @click.option("--container-token", envvar="AWM_TOKEN", required=True, help="What containers ask for.")
 @click.option("--host", default="0.0.0.0", show_default=True)
-def main(scenarios: tuple[str, ...], queue: int, store: Path, token: str, container_token: str, host: str) -> None:
+def main(scenarios: tuple[str, ...], queue: int, width: int, store: Path, token: str, container_token: str, host: str) -> None:
     """Lease episodes of the scenarios' containers."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     services = dict(scenario.split("=", 1) for scenario in scenarios)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(services, queue, store, token, container_token, host))
+        runner.run(_serve(services, queue, width, store, token, container_token, host))
 
 
-async def _serve(services: dict[str, str], queue: int, path: Path, token: str, container_token: str, host: str) -> None:
+async def _serve(
+    services: dict[str, str], queue: int, width: int, path: Path, token: str, container_token: str, host: str
+) -> None:
     store = Store(path)
     try:
         async with (
             HttpContainers(container_token) as containers,
-            Leases(services, containers, store, Metrics(), queue=queue) as leases,
+            Leases(services, containers, store, Metrics(), queue=queue, width=width) as leases,
         ):
             await _listen(
                 [

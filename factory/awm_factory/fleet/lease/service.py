@@ -4,11 +4,13 @@ import asyncio
 import heapq
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final, Self
 
 from awm_factory.client.wire import EndReason, LeaseRequest
 from awm_factory.fleet.lease.containers import Answer, Containers, Gone, Plane, Silent, episode_path, new_episode
+from awm_factory.fleet.lease.gate import Gate
 from awm_factory.fleet.lease.metrics import Metrics
 from awm_factory.fleet.lease.places import Place, QueueFull
 from awm_factory.fleet.lease.refusal import RETRY_AFTER, Refusal, Whose
@@ -31,10 +33,14 @@ class Leases(Watch):
         metrics: Metrics,
         *,
         queue: int,
+        width: int = 16,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`services`: name in the DNS by env_id. `queue`: requests that may wait for one scenario. `clock`: unix seconds."""
+        """`services`: name in the DNS by env_id. `queue`: requests that may wait for one scenario. `width`: calls into one
+        container at once, and as many requests to its control plane. `clock`: unix seconds.
+        """
         super().__init__(services, containers, store, metrics, queue, clock)
+        self._gates: dict[tuple[str, Plane], Gate] = defaultdict(lambda: Gate(width))
         metrics.watch(self.status)
 
     async def __aenter__(self) -> Self:
@@ -113,7 +119,7 @@ class Leases(Watch):
     ) -> Answer:
         """A request to the episode, answered as its container does. Raises Refusal where the container or the episode is gone."""
         try:
-            async with self._to(held.address):
+            async with self._to(held.address), self._gates[held.address, plane].entered():
                 answer = await self.containers.ask(
                     held.address, method, episode_path(held.episode_id, rest), body, headers, plane
                 )
