@@ -12,9 +12,11 @@ from awm_factory.cli.output import json_option, print_json, table
 from awm_factory.errors import BatchFailed, UsageError
 
 if TYPE_CHECKING:
+    from awm_factory.bundle import Bundle
     from awm_factory.config import Config
     from awm_factory.rollout import Chosen, ModelPolicy, Rollout, Settings, Summary
     from awm_factory.rollout.places import Places
+    from awm_factory.rollout.scripted import ScriptedPolicy
 
 CONTAINER_TTL = 6 * 3600.0
 """Seconds after which a container of a rollout ends by itself, should its owner be killed."""
@@ -26,6 +28,7 @@ CONTAINER_TTL = 6 * 3600.0
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Episodes a task.")
 @click.option("--model", help="Name of the model. Also AWM_SYN_OVERRIDE_MODEL.")
 @click.option("--base-url", help="Where it is served, such as http://127.0.0.1:8000/v1. Also OPENAI_BASE_URL.")
+@click.option("--agent", metavar="NAME", help="A scripted agent instead: random, greedy, chaining, search or solution.")
 @click.option("--url", help="Play on the container that listens here (its port 8000) instead of starting one.")
 @click.option("--fleet", "fleet_url", metavar="URL", help="Play on leases of the fleet that listens here.")
 @click.option(
@@ -58,7 +61,7 @@ def rollout(workspace: Path | None, /, *, as_json: bool, **options: Any) -> None
 
     chosen = _settings(options)
     config = cli_settings.load(workspace)
-    policy = _policy(options)
+    policy = _policy(config, options)
     with Trajectories(options["output"], chosen.digest(policy.name)) as kept:
         plan = _plan(config, options)
         rollouts = asyncio.run(_run(plan, options, policy, chosen, kept))
@@ -77,7 +80,7 @@ def rollout(workspace: Path | None, /, *, as_json: bool, **options: Any) -> None
 
 
 async def _run(
-    plan: "Sequence[Chosen]", options: dict[str, Any], policy: "ModelPolicy", chosen: "Settings", kept: Any
+    plan: "Sequence[Chosen]", options: dict[str, Any], policy: "ModelPolicy | ScriptedPolicy", chosen: "Settings", kept: Any
 ) -> "list[Rollout]":
     from awm_factory.cli.rollout_progress import RolloutProgress
     from awm_factory.rollout import Width, run
@@ -100,14 +103,20 @@ def _settings(options: dict[str, Any]) -> "Settings":
     return Settings(**values, stop_on_format_error=not options["keep_going"])
 
 
-def _policy(options: dict[str, Any]) -> "ModelPolicy":
+def _policy(config: "Config", options: dict[str, Any]) -> "ModelPolicy | ScriptedPolicy":
     from awm_factory.config import ModelConfig
     from awm_factory.llm.connect import connect_model
     from awm_factory.llm.prices import Prices
     from awm_factory.rollout import ModelPolicy
+    from awm_factory.rollout.scripted import ScriptedPolicy
 
-    models = ModelConfig.load(model=options["model"], base_url=options["base_url"])
-    return ModelPolicy(connect_model(models, Prices.load(models.prices), options["parallel"]))
+    if not options["agent"]:
+        models = ModelConfig.load(model=options["model"], base_url=options["base_url"])
+        return ModelPolicy(connect_model(models, Prices.load(models.prices), options["parallel"]))
+    if options["model"] or options["form"] == "text":
+        raise UsageError("a scripted agent is no model, and calls tools natively; leave out --model and --form text")
+    bundles = {env_id: _bundle(config, env_id) for env_id in options["envs"]} if options["agent"] == "solution" else {}
+    return ScriptedPolicy(options["agent"], bundles, options["seed"] or 0)
 
 
 def _places(options: dict[str, Any], chosen: "Settings") -> "Places":
@@ -140,15 +149,19 @@ def _plan(config: "Config", options: dict[str, Any]) -> "list[Chosen]":
 
 
 def _shipped(config: "Config", env_id: str) -> list[int]:
+    bundle = _bundle(config, env_id)
+    certificate = bundle.certificate
+    shipped = {task.task_id for task in certificate.tasks if task.shipped} if certificate is not None else None
+    return [task.task_id for task in bundle.tasks if shipped is None or task.task_id in shipped]
+
+
+def _bundle(config: "Config", env_id: str) -> "Bundle":
     from awm_factory.catalog import Catalog
 
     catalog = Catalog(config.workspace)
     if env_id not in catalog.env_ids():
         raise UsageError(f"{catalog.registry} has no environment {env_id}, so its tasks are unknown here; name them by --task")
-    bundle = catalog.read(env_id)
-    certificate = bundle.certificate
-    shipped = {task.task_id for task in certificate.tasks if task.shipped} if certificate is not None else None
-    return [task.task_id for task in bundle.tasks if shipped is None or task.task_id in shipped]
+    return catalog.read(env_id)
 
 
 def _print(told: "Sequence[Summary]") -> None:

@@ -170,6 +170,7 @@ class _Played:
             messages=context(self.history, self.settings.window, self.pinned),
             history=tuple(self.history),
             tools=self.tools,
+            calls=tuple(self.calls),
             native=self.form.native,
             temperature=self.settings.temperature,
             max_tokens=self.settings.max_tokens,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from awm_factory.llm.protocol import Message, Model, ModelReply, ModelRequest, Purpose, ToolSpec
+from awm_factory.rollout.record import PlayedCall
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Turn:
     """Whether the tools go to the model beside the messages, and its calls come back beside its text."""
     temperature: float = 1.0
     max_tokens: int = 2048
+    calls: tuple[PlayedCall, ...] = ()
+    """Those made so far, with what they answered."""
 
 
 class Policy(Protocol):
