@@ -9,19 +9,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import docker
+import httpx
 import pytest
 from docker.errors import NotFound
 from docker.models.containers import Container
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from awm_factory.client import AwmEnv, InfrastructureFault, UsageError, sync
 from awm_factory.errors import EngineError
-from awm_factory.images import docker_client
+from awm_factory.images import docker_client, hardened
 from awm_factory.images.base import BaseImage
 from awm_factory.images.engine import Engine
+from awm_runtime.contract import AGENT_PORT, CONTROL_PORT
 from runtime_support import write_environment
 
 pytestmark = pytest.mark.anyio
 
+TRAINER = {"authorization": "Bearer a trainer's"}
 LEND = {"member_id": 1, "title": "Kite book"}
 
 
@@ -86,6 +90,28 @@ async def test_a_task_cancelled_at_any_moment_leaves_no_container(engine: Engine
     with pytest.raises(asyncio.CancelledError):
         await task
     await gone(engine.client, docker_client.session_id())
+
+
+def test_a_container_with_a_token_answers_nothing_on_its_control_port_without_it_but_its_health(
+    engine: Engine, image: str
+) -> None:
+    """The agent's port asks for none."""
+    owner = docker_client.Owner(f"{docker_client.session_id()}.token")
+    image_id = engine.client.images.get(image).id
+    with hardened.boxed(image_id, owner, environment={"AWM_TOKEN": "a trainer's"}) as box:
+        control, agent = (f"http://{hardened.LOOPBACK}:{box.port(port)}" for port in (CONTROL_PORT, AGENT_PORT))
+        with httpx.Client(trust_env=False, timeout=30) as http:
+            waiting = Retrying(
+                stop=stop_after_delay(60), wait=wait_fixed(0.1), retry=retry_if_exception_type(httpx.TransportError)
+            )
+            assert waiting(http.get, f"{control}/health").status_code == 200
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            requests = [("GET", "/tasks", None), ("GET", "/schema", None), ("POST", "/episodes", {}), ("POST", "/mcp", asked)]
+            for headers, status in (({}, {401}), ({"authorization": "Bearer another's"}, {401}), (TRAINER, {200, 201})):
+                for method, path, body in requests:
+                    reply = http.request(method, control + path, json=body, headers=headers)
+                    assert reply.status_code in status, (method, path, headers)
+            assert http.post(f"{agent}/mcp", json=asked).status_code == 200
 
 
 PLAYER = """
