@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pydantic_core
@@ -47,6 +47,8 @@ class State:
     version: int = 0
     steps: int = 0
     internal_errors: int = 0
+    beside: int = 0
+    """Steps that called no tool of the environment: OpenEnv counts them, the world's clock does not."""
 
 
 @dataclass(eq=False)
@@ -167,7 +169,8 @@ class Episodes:
             result, changes = await self._run(episode, state, tool, arguments, mcp)
             faulty = result.kind in _FAULTS
             counts = result.kind != "format_error"
-            episode.state = State(
+            episode.state = replace(
+                state,
                 changes=state.changes if changes is None else changes,
                 version=state.version if changes is None else episode.next_version(),
                 steps=state.steps + counts,
@@ -268,7 +271,7 @@ class Episodes:
             if name not in episode.snapshots:
                 raise Refused(404, f"the episode has no snapshot {name[:40]!r}")
             old = episode.snapshots[name]
-            episode.state = State(old.changes, episode.next_version(), old.steps, old.internal_errors)
+            episode.state = replace(old, version=episode.next_version())
             self._drop_process(episode)
             if name in episode.parked:
                 episode.worker = await episode.parked[name].split()

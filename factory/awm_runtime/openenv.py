@@ -5,7 +5,7 @@ list of tools shows: its answer carries the reward, once, and no reward can be r
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -89,15 +89,13 @@ class Session:
         self.episodes, self.episode = episodes, episode
         self.name: str | None = None
         """What the client calls the episode; its own id is no secret from a trainer, but a client may choose."""
-        self.beside = 0
-        """Steps since the reset that called no tool of the environment: OpenEnv counts them, the world's clock does not."""
 
     async def reset(self, asked: ResetBody) -> Observed:
         """Raises Refused."""
         chosen = (asked.task_id, self.episode.task_id, min(self.episodes.files.tasks, default=None))
         task_id = next((task for task in chosen if task is not None), None)
         await self.episodes.reset(self.episode, task_id, asked.seed or 0)
-        self.name, self.beside = asked.episode_id, 0
+        self.name = asked.episode_id
         described = self.episodes.describe(self.episode)
         metadata: dict[str, JsonValue] = {"episode_id": self.id, "seed": described.seed, "world_time": described.world_time}
         observation = ResetObservation(instruction=described.instruction, task_id=described.task_id, metadata=metadata)
@@ -108,13 +106,15 @@ class Session:
         return self.name or self.episode.alias or self.episode.id
 
     def state(self) -> dict[str, Any]:
-        return EpisodeState(episode_id=self.id, step_count=self.episode.state.steps + self.beside).model_dump()
+        state = self.episode.state
+        return EpisodeState(episode_id=self.id, step_count=state.steps + state.beside).model_dump()
 
     async def step(self, action: CallToolAction) -> Observed:
         """Raises Refused for an episode that has ended."""
         before = self.episode.state.steps
         observed = await self._acted(action)
-        self.beside += self.episode.state.steps == before
+        if (state := self.episode.state).steps == before:
+            self.episode.state = replace(state, beside=state.beside + 1)
         return observed
 
     async def _acted(self, action: CallToolAction) -> Observed:

@@ -120,10 +120,15 @@ def test_the_http_routes_drive_the_default_episode(library: Served) -> None:
     action = {"type": "call_tool", "tool_name": "lend", "arguments": {"member_id": 1, "title": "Kite book"}}
     assert library.request("POST", "/step", {"action": action})[1]["observation"]["error"] is None
     assert library.request("GET", "/state")[1]["step_count"] == 1
+    library.request("POST", "/step", {"action": {"type": "list_tools"}})
+    assert library.request("GET", "/state")[1]["step_count"] == 2
     submit = {"type": "call_tool", "tool_name": "submit", "arguments": {"answer": ""}}
     assert library.request("POST", "/step", {"action": submit})[1]["reward"] == 1.0
     assert library.request("POST", "/step", {"action": submit})[0] == 409
     assert library.request("POST", "/step", b"[]")[0] == 422
+    assert library.request("GET", "/state")[1]["step_count"] == 3
+    library.request("POST", "/episodes/default/reset", {})
+    assert library.request("GET", "/state")[1]["step_count"] == 0
     assert library.request("POST", "/reset", {})[0] == 200
 
 
