@@ -18,7 +18,7 @@ class Weighed:
     equivalent: list[Tried] = field(default_factory=list)
     """Mutants that end where the solution ends, and say what it says."""
     choices: list[Tried] = field(default_factory=list)
-    """Accepted mutants of a task that leaves a choice open, which change the same things in another row."""
+    """Accepted mutants that end as an alternative of the author's, or that change the same elsewhere where it is left open."""
     accepted: list[Tried] = field(default_factory=list)
     """Equivalents that are complete."""
     rejected: list[Tried] = field(default_factory=list)
@@ -57,6 +57,7 @@ class Weighed:
 def weigh(path: Path, tried: list[Tried]) -> Weighed:
     weighed = Weighed()
     is_open = answers.leaves_open(path.task.instruction) is not None
+    ends = {one.run.state for one in tried if one.attempt.kind == "by its author" and one.attempt.role == "alternative"}
     for one in tried:
         attempt, run = one.attempt, one.run
         if attempt.role in ("control", "reads"):
@@ -71,7 +72,7 @@ def weigh(path: Path, tried: list[Tried]) -> Weighed:
                 weighed.equivalent.append(one)
             elif not one.complete:
                 weighed.killed.append(one)
-            elif is_open and attempt.choice and _shape(one.run.changes) == _shape(path.run.changes):
+            elif run.state in ends or (is_open and attempt.choice and _shape(run.changes) == _shape(path.run.changes)):
                 weighed.choices.append(one)
             else:
                 weighed.survivors.append(one)

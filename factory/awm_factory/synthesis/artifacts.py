@@ -1,10 +1,10 @@
 """What the stages make, in AWM's own record forms, parsed once where a model's answer or an imported bundle comes in."""
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
-from awm_factory.bundle import Difficulty, Solution
+from awm_factory.bundle import Difficulty, Solution, Variant
 from awm_factory.errors import Malformed
 from awm_runtime.contract import ToolCall
 
@@ -143,11 +143,20 @@ class Attempted(Artifact):
 
     calls: list[ToolCall]
     final_answer: str | None = None
+    alternatives: list[Variant] = []
+    """Ways that are as good; asked of nobody, and kept for the gates where the author knows some."""
+    near_misses: list[Variant] = []
     blame: Blame | None = None
 
     @property
     def solution(self) -> Solution:
-        return Solution(calls=self.calls, final_answer=self.final_answer)
+        return Solution(
+            calls=self.calls, final_answer=self.final_answer, alternatives=self.alternatives, near_misses=self.near_misses
+        )
+
+    @classmethod
+    def of(cls, solution: Solution) -> Self:
+        return cls.model_validate(solution.model_dump(mode="json"))
 
 
 def validated(kind: type[M], value: Any, what: str) -> M:

@@ -150,6 +150,11 @@ def test_another_choice_of_an_open_task_is_no_near_miss_but_a_verifier_that_take
     one_row = bundle.with_(verifiers={(0, "code"): COUNTS_VISITS.replace("len(rows) == 1", "rows == [(2,)]")})
     (warning,) = of(certify(one_row, sandbox, OPTIONS), "alternatives")
     assert warning.severity == "warning" and '"any"' in warning.what
+    worded = bundle.with_(tasks=[Task(task_id=0, instruction="Let a keeper visit whose name has four letters.")])
+    assert of(certify(worded, sandbox, OPTIONS), "near_misses") != []
+    others = [Variant(why=f"keeper {n}", calls=[ToolCall(tool="add_visit", arguments={"keeper_id": n})]) for n in (1, 3)]
+    told = worded.with_(solutions={0: worded.solutions[0].model_copy(update={"alternatives": others})})
+    assert of(certify(told, sandbox, OPTIONS), "near_misses") == []
 
 
 VISITS = '''

@@ -90,7 +90,7 @@ class SolutionStage:
 
     def existing(self, draft: Draft) -> Attempted | None:
         solution = draft.solutions.get(self._task_id)
-        return Attempted(calls=solution.calls, final_answer=solution.final_answer) if solution else None
+        return Attempted.of(solution) if solution else None
 
     def show(self, artifact: Attempted) -> str:
-        return fenced_json(artifact.model_dump(mode="json", exclude_none=True))
+        return fenced_json(artifact.model_dump(mode="json", exclude_defaults=True))
