@@ -30,14 +30,9 @@ class ScriptedPolicy:
         return self._name
 
     async def act(self, turn: Turn) -> ModelReply:
-        """Thinks in a thread, since searching takes its time and other episodes go on meanwhile."""
         playing = self._agent or self._by_env[turn.env_id]
         scene = Scene(turn.history[1].content, turn.tools, tuple(map(_step, turn.calls)))
-        move = await asyncio.to_thread(playing.move, scene)
-        if isinstance(move, Say):
-            return ModelReply(model=self.name, raw=move.answer)
-        use = ToolUse(id=f"call_{turn.number}", name=move.tool, arguments=json.dumps(move.arguments))
-        return ModelReply(model=self.name, tool_calls=(use,))
+        return await _move(playing, scene, turn.number)
 
     async def close(self) -> None:
         """There is nothing to give back."""
@@ -71,14 +66,19 @@ class AgentModel:
             _step_of(use, answers[use.id]) for message in request.messages for use in message.tool_calls if use.id in answers
         ]
         task = next((message.content for message in request.messages if message.role == "user"), "")
-        move = await asyncio.to_thread(self._agent.move, Scene(task, request.tools, tuple(steps)))
-        if isinstance(move, Say):
-            return ModelReply(model=self.name, raw=move.answer)
-        use = ToolUse(id=f"call_{len(steps)}", name=move.tool, arguments=json.dumps(move.arguments))
-        return ModelReply(model=self.name, tool_calls=(use,))
+        return await _move(self._agent, Scene(task, request.tools, tuple(steps)), len(steps))
 
 
 def _step_of(use: ToolUse, text: str) -> Step:
     content = _content(text)
     failed = isinstance(content, dict) and isinstance(content.get("error"), dict)
     return Step(ToolCall(tool=use.name, arguments=json.loads(use.arguments)), content, failed)
+
+
+async def _move(playing: Agent, scene: Scene, number: int) -> ModelReply:
+    """The agent's next move as a model says it. It searches in a thread, so that other episodes go on meanwhile."""
+    move = await asyncio.to_thread(playing.move, scene)
+    if isinstance(move, Say):
+        return ModelReply(model=playing.name, raw=move.answer)
+    use = ToolUse(id=f"call_{number}", name=move.tool, arguments=json.dumps(move.arguments))
+    return ModelReply(model=playing.name, tool_calls=(use,))

@@ -49,6 +49,11 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Names = str | Sequence[str]
 """Keys, as a list or as one text with spaces between them."""
 
+NOT_BLOCKED: Final = Require(
+    "not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"
+)
+"""Before whatever is entered for a party."""
+
 
 # Columns, shortly. The key comes first, then what differs from the plain case.
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Find, Insert, Load, Param, Require, ReturnTable, Row, Show, Step, When
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("remarks", "places", "handlers", "deadlines", "budgets", "stand_ins")
@@ -117,7 +117,7 @@ def _drafting(m: Kit) -> None:
         _fields(m),
         values={"reference": "serial('request', 'R')", "created_at": "now"},
         before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             *_future("due_on", m.has("deadlines")),
         ],
         verb="draft",

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Insert, Let, Load, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("reserves", "watchers", "viewings", "sales", "bidder_limits", "categories")
@@ -229,7 +229,7 @@ def _bids(m: Kit) -> None:
         before=[
             _open(),
             Require("lot.ends_at > now", 409, "<Lot> {lot.number} ended at {lot.ends_at}.", "not_ended"),
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             Require("party.id != lot.consignor_id", 409, "It is {party.name}'s own.", "not_own_lot"),
             Let("leading", "highest('bid', 'amount_cents', lot_id=lot.id)"),
             Require(

@@ -13,7 +13,7 @@ from awm_factory.llm.offline.ir import (
     Row,
     Show,
 )
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("group_size", "purposes", "waitlist", "equipment", "hosts", "closures")
@@ -225,7 +225,7 @@ def _bookings(m: Kit) -> None:
         "party_id slot_id" + (" guests" if m.has("group_size") else "") + (" purpose" if m.has("purposes") else ""),
         values={"reference": "serial('booking', 'B')", "fee_cents": fee, "booked_at": "now"},
         before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             *_fits(m, "slot", size),
             Require(
                 "not exists('booking', party_id=party.id, slot_id=slot.id, status=state.booked)",

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, moment, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, moment, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("dedications", "matching", "updates", "allocations", "receipts", "places")
@@ -173,7 +173,7 @@ def _donations(m: Kit) -> None:
         values={"reference": "serial('donation', 'G')", "pledged_at": "now"},
         before=[
             _running(),
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             Require(
                 "amount_cents >= policy.minimum * 100",
                 422,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnTable, Row, Show, Step, When
-from awm_factory.llm.offline.kit import Kit, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("versions", "reminders", "folders", "clauses", "countersigning", "places")
@@ -87,9 +87,7 @@ def _documents(m: Kit) -> None:
         "document",
         "title kind party_id" + more,
         values={"reference": "serial('document', 'D')", "created_at": "now"},
-        before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked")
-        ],
+        before=[NOT_BLOCKED],
         verb="draft",
         description="A draft without signers; add those, then send it.",
     )

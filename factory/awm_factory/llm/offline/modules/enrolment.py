@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Load, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("teachers", "attendance", "grades", "requirements", "discounts", "materials")
@@ -195,7 +195,7 @@ def _enrolments(m: Kit) -> None:
         order="-id",
     )
     may_come = [
-        Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+        NOT_BLOCKED,
         Require("not session.is_cancelled", 409, "It does not take place.", "takes_place"),
         Require("session.begins_on > today", 409, "It began on {session.begins_on}.", "not_begun"),
         Require(

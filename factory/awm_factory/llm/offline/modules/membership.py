@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from awm_factory.llm.offline.expr import add_months
 from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnRecord, Step
-from awm_factory.llm.offline.kit import Kit, cents, created, day, flag, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, created, day, flag, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("benefits", "guests", "discounts", "pauses", "due_dates", "reminders")
@@ -88,7 +88,7 @@ def _memberships(m: Kit) -> None:
         f"party_id plan_id{discount}",
         values={"number": "serial('membership', 'M')", "started_on": "today", "created_at": "now"},
         before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             Require("plan.is_offered", 409, "The <plan> {plan.name} can't be taken out at present.", "plan_offered"),
             Require(
                 "not exists('membership', party_id=party.id, plan_id=plan.id, status__in=(state.active, state.paused))",

@@ -16,7 +16,7 @@ from awm_factory.llm.offline.ir import (
     ReturnTable,
     Step,
 )
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("delivery", "discounts", "payments", "returns", "gift_notes", "stock_check")
@@ -178,7 +178,7 @@ def _drafts(m: Kit) -> None:
         f"party_id place_id{own}{note}",
         values={"reference": "serial('order', 'O')", "created_at": "now"},
         before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             Require("place.is_open", 409, "{place.name} is not in use.", "place_open"),
         ],
         verb="start",

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("measures", "transfers", "tags", "attachments", "costs", "inspectors")
@@ -83,9 +83,7 @@ def _subjects(m: Kit) -> None:
         "subject",
         "name number party_id place_id" + tag,
         values={"registered_at": "now", "reading": "0", "due_on": "today + days(policy.interval_days)"},
-        before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked")
-        ],
+        before=[NOT_BLOCKED],
         verb="register",
         action="registered",
         description="Numbers are unique. It is due in {policy.interval_days} days.",

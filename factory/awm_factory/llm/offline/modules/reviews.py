@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Show
-from awm_factory.llm.offline.kit import Kit, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("aspects", "votes", "reports", "places", "questions", "highlights")
@@ -78,7 +78,7 @@ def _reviews(m: Kit) -> None:
         f"party_id item_id{more} rating comment",
         values={"created_at": "now"},
         before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"),
+            NOT_BLOCKED,
             Require(
                 "not exists('review', party_id=party.id, item_id=item.id)",
                 409,
@@ -291,9 +291,7 @@ def _questions(m: Kit) -> None:
         "question",
         "item_id party_id body",
         values={"asked_at": "now"},
-        before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked")
-        ],
+        before=[NOT_BLOCKED],
         verb="ask",
         summary="Enter a question about <a item>",
     )

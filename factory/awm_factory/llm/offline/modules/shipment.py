@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.ir import Change, Field, Load, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("drivers", "contents", "incidents", "windows", "tolls", "orders")
@@ -197,9 +197,7 @@ def _shipments(m: Kit) -> None:
         "shipment",
         "party_id town weight_kg" + order_ + window,
         values={"reference": "serial('shipment', 'F')", "created_at": "now"},
-        before=[
-            Require("not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked")
-        ],
+        before=[NOT_BLOCKED],
         verb="enter",
         action="entered",
         description="It is {state.planned}, and on no <run> yet.",
