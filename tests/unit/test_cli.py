@@ -298,6 +298,25 @@ def test_square_brackets_in_a_cell_are_no_markup(capsys: pytest.CaptureFixture[s
     assert "Mugs [bold]and[/bold] plates" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "surroundings",
+    [{"COLUMNS": "60"}, {"COLUMNS": "60", "TERM": "dumb", "FORCE_COLOR": "1"}, {"TERM": "dumb", "TTY_COMPATIBLE": "1"}, {}],
+    ids=["narrow", "forced colours", "said to be a terminal", "nothing said"],
+)
+def test_what_is_no_terminal_gets_every_cell_whole_on_one_line(
+    surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("COLUMNS", "TERM", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in surroundings.items():
+        monkeypatch.setenv(name, value)
+    cells = ["bee_yard_" + "north_" * 30, "awm-fleet-bee-yard-north-1:8001", "word " * 50 + "end"]
+    output.table(["environment", "address", "state"], [cells, ["b", "c", "d"]], ["green", ""])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(cell in lines[2] for cell in cells)
+
+
 def test_progress_on_a_terminal_shows_a_bar_and_removes_what_is_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,8 +20,8 @@ from awm_factory.errors import BatchFailed
 if TYPE_CHECKING:
     from awm_factory.build import BatchReport, Row
 
-PIPE_WIDTH = 200
-"""Columns of a table that no terminal bounds."""
+UNBOUNDED = 100_000
+"""Columns of a table that no terminal bounds: what reads it cuts lines itself, where it wants them cut."""
 SHOWN = 5
 """Problems of one environment and kind that a table spells out; `--json` has all."""
 
@@ -34,7 +34,11 @@ STYLES = {"built": "green", "checked": "green", "imported": "green", "unchanged"
 
 
 def stdout() -> Console:
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    """Of the terminal's width, or else without bounds."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    # With a width alone, rich still takes 80 columns where TERM is `dumb` and FORCE_COLOR or TTY_COMPATIBLE is set, as on CI.
+    return Console(width=UNBOUNDED, height=25, highlight=False)
 
 
 def print_json(value: Any) -> None:
