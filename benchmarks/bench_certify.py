@@ -24,12 +24,12 @@ from certify_support import environment  # noqa: E402
 def main() -> None:
     for name in sys.argv[1:] or ["playhouse_box_office"]:
         bundle = environment(name)
-        before = _processor(os.getpid())
+        before = processor_seconds(os.getpid())
         with ProcessSandbox(LANES) as sandbox:
             start = time.monotonic()
             certified = certify(bundle, sandbox, Options())
             wall = time.monotonic() - start
-            spent = _processor(os.getpid()) - before
+            spent = processor_seconds(os.getpid()) - before
             start = time.monotonic()
             quick = certify(bundle, sandbox, Options(gates=QUICK))
             quick_wall = time.monotonic() - start
@@ -46,14 +46,14 @@ def main() -> None:
         print(f"  quick gates: {quick_wall:.1f} s wall on warm lanes, clean: {quick.certificate.clean}")
 
 
-def _processor(process: int) -> float:
+def processor_seconds(process: int) -> float:
     """Seconds that a process and all beneath it have used, those that have ended among them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / TICKS + sum(_processor(int(child)) for child in children)
+    return sum(map(int, fields[11:15])) / TICKS + sum(processor_seconds(int(child)) for child in children)
 
 
 if __name__ == "__main__":

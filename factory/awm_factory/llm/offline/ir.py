@@ -184,7 +184,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Fill:
-    """Sets those columns of the row whose parameter of the same key was given."""
+    """Sets those columns of the row whose parameter of the same key was given; refuses where none of them would differ."""
 
     var: str
     keys: tuple[str, ...]

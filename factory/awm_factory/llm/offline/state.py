@@ -36,6 +36,8 @@ Result = dict[str, Any]
 
 LIMIT, MOST = 20, 100
 """Rows of a page, by default and at most."""
+UNCHANGED: Final = "Nothing would change: no value given differs from what is stored."
+"""What an update that would change nothing is refused with."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,12 @@ class World:
                 self.change(role, row_id, **{key: evaluate(text, scope) for key, text in step.values.items()})
             case Fill():
                 role, row_id = variables[step.var]
-                self.change(role, row_id, **{key: variables[key] for key in step.keys if variables.get(key) is not None})
+                row = self._tables[role][row_id]
+                given_values = {key: variables[key] for key in step.keys if variables.get(key) is not None}
+                changes = {key: value for key, value in given_values.items() if row[key] != value}
+                if not changes:
+                    raise RefusedError(Refusal(409, UNCHANGED))
+                self.change(role, row_id, **changes)
             case Remove():
                 self.remove(*variables[step.var])
             case Each():

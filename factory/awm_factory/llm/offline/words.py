@@ -21,6 +21,7 @@ _VARIABLES: Final = frozenset(
     {"db", "body", "now", "today", "app", "engine", "date", "datetime", "time", "timedelta", "statement", "limit", "offset"}
     | {"sort", "select", "func", "find", "page", "count", "total", "money", "or_", "event", "os", "uvicorn", "list", "type"}
     | {"range", "set", "min", "max", "sum", "str", "int", "bool", "id", "next", "filter", "format", "input", "record", "q"}
+    | {"given", "changes"}
 )
 
 

@@ -11,6 +11,7 @@ from awm_factory.llm.offline.ir import (
     Domain,
     Each,
     Entity,
+    Fill,
     Insert,
     Let,
     Load,
@@ -113,6 +114,24 @@ CLEAR = Operation(
 )
 
 
+RENAME = Operation(
+    "stock.rename",
+    "act",
+    "shelf",
+    "PATCH",
+    "/<shelves>/{shelf_id}",
+    "Rename",
+    "Rename",
+    params=(
+        Param("shelf_id", "ref", "path", ref="shelf"),
+        Param("name", "text", required=False),
+        Param("room", "int", required=False),
+    ),
+    steps=(Load("shelf", "shelf", "shelf_id"), Fill("shelf", ("name", "room"))),
+    returns=ReturnRow("shelf"),
+)
+
+
 def world() -> World:
     domain = Domain(
         name="Reading Room",
@@ -122,7 +141,7 @@ def world() -> World:
         world_time=datetime.fromisoformat("2026-01-01"),
         modules=("stock",),
         entities={"shelf": SHELF, "stock.book": BOOK},
-        operations={operation.key: operation for operation in (LEND, ADD, LIST, CLEAR)},
+        operations={operation.key: operation for operation in (LEND, ADD, LIST, CLEAR, RENAME)},
         states={"stock": {"home": "in", "lent": "lent"}},
         policies={"stock": {"most": 1}},
         nouns={},
@@ -208,6 +227,14 @@ def test_a_list_filters_sorts_and_pages() -> None:
     assert [row["title"] for row in page["items"]] == ["Anna", "Bel Ami"]
     assert isinstance(page := state.run("stock.list", {"q": "ami"}), dict) and page["total"] == 1
     assert isinstance(page := state.run("stock.list", {"due_by": "2026-02-01"}), dict) and page["total"] == 0
+
+
+@pytest.mark.parametrize("values", [{}, {"name": "A"}, {"name": None, "room": 1}])
+def test_an_update_by_which_nothing_would_change_is_refused(values: dict[str, object]) -> None:
+    state = world()
+    assert isinstance(refused := state.run("stock.rename", {"shelf_id": 1, **values}), Refusal) and refused.status == 409
+    assert isinstance(state.run("stock.rename", {"shelf_id": 1, **values, "room": 2}), dict)
+    assert state.row("shelf", 1)["name"] == "A" and state.row("shelf", 1)["room"] == 2
 
 
 def test_a_row_takes_along_what_it_owns() -> None:

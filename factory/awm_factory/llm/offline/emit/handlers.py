@@ -30,6 +30,7 @@ from awm_factory.llm.offline.ir import (
     Step,
     When,
 )
+from awm_factory.llm.offline.state import UNCHANGED
 
 _MESSAGE = 104
 """Characters of a detail on one line; a longer one goes over several."""
@@ -218,7 +219,11 @@ class Handler:
         in_body = [param.key for param in self.operation.params if param.where == "body"]
         chosen = [self.operation.param(key).name for key in step.keys]
         only = "" if set(in_body) == set(step.keys) else f", include={{{', '.join(quoted(name) for name in chosen)}}}"
-        yield f"for name, value in body.model_dump(exclude_none=True{only}).items():"
+        yield f"given = body.model_dump(exclude_none=True{only})"
+        yield f"changes = {{name: value for name, value in given.items() if getattr({known.text}, name) != value}}"
+        yield "if not changes:"
+        yield f"    raise HTTPException(409, {quoted(UNCHANGED)})"
+        yield "for name, value in changes.items():"
         yield f"    setattr({known.text}, name, value)"
 
     def _each(self, step: Each) -> Iterator[str]:
