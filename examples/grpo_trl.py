@@ -69,8 +69,7 @@ class Episode:
     @property
     def reward(self) -> float | None:
         """None for an episode that nobody may learn from, by the fault of environment or infrastructure."""
-        masked = self.rollout.verdict is not None and self.rollout.verdict.masked
-        return None if masked else self.rollout.reward
+        return self.rollout.reward
 
 
 class Stage:

@@ -9,7 +9,7 @@ from awm_factory.client import CallResult, Tool, Verdict
 from awm_factory.errors import AwmError, UsageError
 from awm_factory.llm.protocol import ModelReply, ToolUse, Usage
 from awm_factory.rollout import Chosen, Turn
-from awm_runtime.contract import StateDiff, VerifierMode
+from awm_runtime.contract import Classification, StateDiff, VerifierMode
 
 NUMBER = {"type": "object", "properties": {"copies": {"type": "integer"}}, "required": ["copies"]}
 TOOLS = [Tool("sell", "Sell copies.", NUMBER), Tool("count", "Copies left.", {"type": "object", "properties": {}})]
@@ -22,12 +22,13 @@ class Kiosk:
         self.copies = 10
         self.task_id: int | None = None
         self.seed: int | None = None
+        self.internal_errors = 0
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.fails: dict[str, AwmError | CallResult] = {}
         """By tool, or `submit`."""
 
     async def reset(self, task_id: int | None = None, seed: int | None = None) -> str | None:
-        self.copies, self.task_id, self.seed = 10, task_id, seed
+        self.copies, self.task_id, self.seed, self.internal_errors = 10, task_id, seed, 0
         return f"Sell {task_id} copies."
 
     async def tools(self) -> list[Tool]:
@@ -39,6 +40,7 @@ class Kiosk:
         if isinstance(failure, AwmError):
             raise failure
         if failure is not None:
+            self.internal_errors += failure.fault == "environment"
             return failure
         if name == "sell":
             self.copies -= arguments["copies"]
@@ -53,7 +55,8 @@ class Kiosk:
         if failure is not None:
             return Verdict(mode="code", error=failure.text)
         done = bool(answer) and self.copies == 10 - (self.task_id or 0)
-        return Verdict(mode="code", classification="complete" if done else "others", reward=float(done))
+        word: Classification = "complete" if done else "others"
+        return Verdict(mode="code", classification=word, reward=float(done), internal_errors=self.internal_errors)
 
     async def diff(self) -> StateDiff:
         return StateDiff(tables={})

@@ -66,21 +66,32 @@ class CallResult:
 
 
 class Verdict(contract.Verdict):
-    """How an episode ended. `reward` is null where the verifier failed, and where a judge has yet to read sql evidence."""
+    """How an episode ended. `reward` is null where the verifier failed, and where a judge has yet to read sql evidence.
+
+    What must be masked is said here and nowhere else: rollouts, the class for TRL and the recipe all ask `masked`.
+    """
 
     @property
     def fault(self) -> Whose | None:
-        """`environment` where the verifier crashed, hung or returned nonsense."""
-        return "environment" if self.error is not None else None
+        """`environment` where the verifier crashed, hung or returned nonsense, and where a call failed by the environment's own
+        fault and the task was not completed, as it may not have been possible.
+        """
+        undone = self.classification not in (None, "complete")
+        failed = self.error is not None or self.classification == "server_error" or (undone and self.internal_errors > 0)
+        return "environment" if failed else None
 
     @property
     def masked(self) -> bool:
-        """Whether a trainer must leave the episode out: there is no reward, or the environment failed in a call, so that a task
-        which was not completed may not have been possible.
-        """
-        return self.reward is None or (self.internal_errors > 0 and self.classification != "complete")
+        """Whether a trainer must leave the episode out: there is no reward, or it is no word on the policy."""
+        return self.reward is None or self.fault is not None
 
     def raise_for_fault(self) -> None:
-        """Raises EnvironmentFault for a verifier that failed."""
+        """Raises EnvironmentFault where `fault` says so, its code `verifier` or `calls`."""
         if self.error is not None:
             raise EnvironmentFault(f"the verifier failed, so there is no reward: {self.error}; mask this episode", "verifier")
+        if self.fault is not None:
+            raise EnvironmentFault(
+                f"the environment failed in {self.internal_errors or 'some'} calls, and the task was not completed; mask this "
+                "episode",
+                "calls",
+            )

@@ -59,7 +59,7 @@ class Rollout(StoredEpisode):
     seed: int
     ended: Ended
     reward: float | None
-    """None for an episode that a trainer must mask."""
+    """None for an episode that a trainer must mask, by the rule of `awm_factory.client.Verdict.masked`."""
     turns: int
     calls: list[PlayedCall] = Field(default_factory=list)
     format_errors: list[str] = Field(default_factory=list)

@@ -124,7 +124,30 @@ async def test_a_call_that_the_environment_fails_is_read_by_the_policy_and_count
     kiosk = Kiosk()
     kiosk.fails["sell"] = CallResult('{"error": "internal"}', is_error=True, kind="internal")
     found = await play(kiosk, seller(), TASK, Settings())
-    assert (found.reward, found.environment_failed) == (0.0, True)
+    assert found.trajectory[3]["content"] == '{"error": "internal"}'
+    assert (found.final_answer, found.internal_errors, found.environment_failed) == ("Sold.", 1, True)
+
+
+@pytest.mark.parametrize("tool", ["sell", "count"])
+async def test_a_rollout_is_masked_by_the_verdicts_own_rule(tool: str) -> None:
+    """A call that the environment fails costs the reward where the task was not completed, and nothing where it was."""
+    kiosk = Kiosk()
+    kiosk.fails[tool] = CallResult('{"error": "internal"}', is_error=True, kind="internal")
+    found = await play(kiosk, Says(call("count"), call("sell", '{"copies": 3}'), says("Sold.")), TASK, Settings())
+    assert found.verdict is not None
+    assert (found.reward is None) == found.verdict.masked == (tool == "sell")
+    if tool == "sell":
+        assert found.failure is not None
+        assert (found.failure.fault, found.failure.code, found.to_repeat) == ("environment", "calls", False)
+    else:
+        assert (found.reward, found.failure) == (1.0, None)
+
+
+async def test_a_format_error_is_the_policys_whatever_the_environment_did_before() -> None:
+    kiosk = Kiosk()
+    kiosk.fails["sell"] = CallResult('{"error": "internal"}', is_error=True, kind="internal")
+    found = await play(kiosk, Says(call("sell"), call("steal")), TASK, Settings())
+    assert (found.reward, found.ended, found.failure) == (-1.0, "format_error", None)
 
 
 async def test_samples_have_seeds_of_their_own() -> None:
