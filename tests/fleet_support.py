@@ -154,7 +154,7 @@ class House:
         await until(lambda: not self.leases._looking)
 
 
-async def until(holds: Callable[[], bool], limit: float = 5.0) -> None:
+async def until(holds: Callable[[], bool], limit: float = 60.0) -> None:
     async with asyncio.timeout(limit):
         while not holds():
             await asyncio.sleep(0.001)

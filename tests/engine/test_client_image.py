@@ -164,11 +164,11 @@ async def test_the_container_of_a_killed_owner_is_reaped_before_that(engine: Eng
 
 async def test_a_container_outlives_its_time_for_as_long_as_its_owner_lives(engine: Engine, image: str) -> None:
     """A trainer computes for long between two calls."""
-    async with AwmEnv.from_image(image, ttl=3) as env:
+    async with AwmEnv.from_image(image, ttl=9) as env:
         await env.reset(0)
         [container] = ours(engine.client, docker_client.session_id())
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(8):
+            async with asyncio.timeout(20):
                 await gone(engine.client, docker_client.session_id())
         assert container.status == "running"
         assert (await env.submit()).reward == 0.0
@@ -176,7 +176,7 @@ async def test_a_container_outlives_its_time_for_as_long_as_its_owner_lives(engi
 
 def test_an_environment_that_nobody_closed_goes_with_its_process(engine: Engine, image: str) -> None:
     script = PLAYER.partition("with ")[0] + "env = AwmEnv.from_image(sys.argv[1]); env.__enter__(); print(env.reset(0))"
-    done = subprocess.run([sys.executable, "-c", script, image], check=True, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", script, image], check=True, capture_output=True, text=True, timeout=250)
     owner, said = done.stdout.splitlines()
     assert (said, done.stderr) == ("Lend the Kite book to Ada.", "")
     assert ours(engine.client, owner) == []

@@ -88,8 +88,9 @@ async def test_a_verifier_that_fails_gives_no_reward_and_its_error(url: str, tas
 
 
 async def test_no_answer_in_time_is_the_infrastructures(url: str) -> None:
-    async with AwmEnv.connect(url, token=TOKEN, timeout=0.2) as env:
+    async with AwmEnv.connect(url, token=TOKEN) as env:
         await env.reset(0)
+        env._place.connections.timeout = 0.2
         with pytest.raises(InfrastructureFault, match="mask this episode") as caught:
             await env.call("misbehave", {"how": "loop"})
         assert (caught.value.fault, caught.value.masked, caught.value.code) == ("infrastructure", True, "no_answer")
