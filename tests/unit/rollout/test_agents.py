@@ -105,7 +105,7 @@ def test_an_agent_that_searches_counts_and_adds_up() -> None:
 def test_an_agent_that_searches_does_a_thing_to_all_rows_that_are_meant() -> None:
     writes, _ = played(agent("search"), "Renew all of Emil Quinn's open loans.")
     assert writes == [("renew_loan", 11)]
-    assert len(played(agent("search"), "Please renew all the open loans with fee at least $1.00.")[0]) == 2
+    assert len(played(agent("search"), "Please renew all the open loans with a fee of at least $1.00.")[0]) == 2
 
 
 def test_a_solution_is_replayed_with_its_references_filled_in() -> None:

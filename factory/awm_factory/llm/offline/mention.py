@@ -9,7 +9,19 @@ from typing import Final, Union
 
 from awm_factory.llm.offline.ir import Column, Entity, Row, Value
 from awm_factory.llm.offline.state import World
-from awm_factory.llm.offline.wording import column_noun, event, noun_of, possessive, quoted, spoken, with_more, words
+from awm_factory.llm.offline.wording import (
+    attributive,
+    column_noun,
+    event,
+    figure,
+    noun_of,
+    possessive,
+    quality,
+    quoted,
+    spoken,
+    with_more,
+    words,
+)
 
 PEOPLE: Final = ("party", "user")
 _DEEPEST: Final = 3
@@ -144,9 +156,9 @@ def describe(world: World, entity: Entity, facts: Mapping[str, Fact], noun: str 
         if isinstance(fact, Mention) and fact.role == "party" and not owner:
             owner = possessive(fact.text)
         elif column.kind == "choice" and not before and _is_state(column):
-            before = f"{words(str(fact))} "
+            before = f"{attributive(str(fact))} "
         elif column.kind == "text" and not name and key == texts[0]:
-            name = f" {_named(str(fact))}"
+            name = f" {_named(str(fact), noun)}"
         else:
             rest[key] = fact
     if entity.role == "place" and name and not rest and definite and name[1] != '"':
@@ -159,10 +171,11 @@ def _is_state(column: Column) -> bool:
     return re.search(r"(?:^|_)(?:status|state|stage)$", column.key) is not None
 
 
-def _named(name: str) -> str:
-    """A name as it is, a title or a sentence in quotation marks."""
+def _named(name: str, noun: str) -> str:
+    """A name as it is; in quotation marks a title, a sentence, or what begins like its noun (the lane "Lane 3")."""
     parts = name.split()
     proper = len(parts) <= 4 and all(part[:1].isupper() or part[:1].isdigit() or part in _SMALL for part in parts)
+    proper = proper and parts[0].lower() != noun.split()[-1].lower()
     return name if proper and not re.search(r"[\"?!.;:]", name) else quoted(name.replace('"', "'"))
 
 
@@ -176,16 +189,20 @@ def _tail(world: World, entity: Entity, facts: Mapping[str, Fact], currency: str
     for key, fact in facts.items():
         column = entity.column(key)
         if isinstance(fact, Mention):
-            refs.append(f"{_preposition(entity, column)} {fact.text}")
+            joint = "and " if key.startswith("credit_") and "debit_account_id" in facts else ""
+            refs.append(f"{joint}{_preposition(entity, column)} {fact.text}")
         elif isinstance(fact, datetime | date):
             said = spoken(fact, column.kind, currency)
             times.append(_timed(column, said, isinstance(fact, datetime)))
         elif isinstance(fact, bool):
-            others.append(f"with {column_noun(column)} {spoken(fact, 'bool', currency)}")
+            others.append(f"with the {column_noun(column)} {spoken(fact, 'bool', currency)}")
+        elif column.kind == "choice":
+            said = quality(column, words(str(fact)))
+            (others if said.startswith("with ") else refs).append(said)
         elif column.kind == "text":
             others.append(f"with the {column_noun(column)} {quoted(str(fact))}")
         else:
-            others.append(f"with {column_noun(column)} {spoken(fact, column.kind, currency)}")
+            others.append(f"with {figure(column, spoken(fact, column.kind, currency))}")
     text = "".join(f" {part}" for part in (*refs, *times))
     for other in others:
         text = with_more(text, other)
@@ -196,12 +213,16 @@ def _timed(column: Column, said: str, has_time: bool) -> str:
     name = column.name or column.key
     if name in ("starts_at", "starts_on", "held_on", "date", "day", "on_date"):
         return f"on {said}" if has_time else f"of {said}"
+    if name in ("dated_on", "month"):
+        return f"{'dated' if name == 'dated_on' else 'for the month'} {said}"
     if (told := event(name)) is not None:
         return f"{'who ' if told[1] == 'joined' else 'that ' if not told[0] else ''}{told[1]} on {said}"
-    return f"with {column_noun(column)} {said}"
+    return f"with the {column_noun(column)} {said}"
 
 
 def _preposition(entity: Entity, column: Column) -> str:
+    if column.key.startswith(("debit_", "credit_")):
+        return f"{column.key.partition('_')[0]}ing"
     if column.ref == "place":
         return "at"
     if column.ref == "user":

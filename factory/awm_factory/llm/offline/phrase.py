@@ -10,7 +10,7 @@ from awm_factory.llm.offline.ir import Domain, Operation, Param
 from awm_factory.llm.offline.locate import CURRENT_USER
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.phrasing import SETTING, is_update, phrases_of
-from awm_factory.llm.offline.wording import amount, capitalised, column_noun, listed, quoted, spoken, with_article
+from awm_factory.llm.offline.wording import bare, capitalised, column_noun, figure, listed, option, quoted, spoken
 
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _AS_IT_IS: Final = re.compile(r"(?:^|_)(?:full_name|email|phone|iban|plate|code|reference)$")
@@ -67,7 +67,8 @@ def imperative(
         for key, slot in slots.items():
             text = text.replace(f"{{{key}}}", slot)
         spare = [param for param in operation.params if param.key in arguments.keys() | said.keys() and param.key not in wanted]
-        text += _tail(spare, arguments, mentions, currency, said)
+        tail = _tail(spare, arguments, mentions, currency, said)
+        text += f",{tail}" if tail.startswith(" with ") and " with " in bare(text) else tail
         made = tuple(str(arguments[param.key]) for param in operation.params if param.kind == "text" and param.key in arguments)
         return Sentence(
             _mended(text), (operation.key, number, tuple(sorted(param.key for param in spare))), tuple(mentions.values()), made
@@ -90,15 +91,22 @@ def _update(
         return None
     subject = said.get(path.key) or value_text(path, arguments[path.key], mentions[path.key], mentions, currency)
     number = rng.randrange(len(SETTING))
+    marks = [f"{'' if arguments[p.key] else 'not '}{column_noun(p)}" for p in given if p.kind == "bool"]
     parts = []
     for param in given:
+        if param.kind == "bool":
+            continue
         value = said.get(param.key) or value_text(param, arguments[param.key], mentions.get(param.key), mentions, currency)
         noun = column_noun(param)
         if param.key in mentions:
             value = value.removeprefix(f"the {noun} ")
-        parts.append((f"the {noun}" if param.kind != "bool" else f'the mark "{noun}"', value))
-    text = SETTING[number].replace("{noun}", parts[0][0]).replace("{subject}", subject).replace("{value}", parts[0][1])
-    text += "".join(f", and {noun} to {value}" if number < 2 else f", and {noun} is to be {value}" for noun, value in parts[1:])
+        parts.append((f"the {noun}", value))
+    text = ""
+    if parts:
+        text = SETTING[number].replace("{noun}", parts[0][0]).replace("{subject}", subject).replace("{value}", parts[0][1])
+        text += "".join(f", and {noun} to {value}" for noun, value in parts[1:])
+    if marks:
+        text = f"{text}, and mark it as {' and '.join(marks)}" if parts else f"mark {subject} as {' and '.join(marks)}"
     made = tuple(str(arguments[param.key]) for param in given if param.kind == "text" and param.key in arguments)
     way = (operation.key, "set", number, tuple(sorted(param.key for param in given)))
     return Sentence(_mended(text), way, tuple(mentions.values()), made)
@@ -152,13 +160,16 @@ def _line(param: Param, number: int, line: Mapping[str, Any], mentions: Mapping[
         elif item.key == "quantity" or (item.kind == "int" and not count):
             count = f"{line[item.key]} of "
         else:
-            rest.append(f"{column_noun(item)} {value_text(item, line[item.key], mention, mentions, currency)}")
+            text = value_text(item, line[item.key], mention, mentions, currency)
+            rest.append(figure(item, text) if item.kind in ("int", "money") else f"the {column_noun(item)} {text}")
     tail = f" ({', '.join(rest)})" if rest else ""
     return f"{count}{name}{tail}" if name or count else ", ".join(rest)
 
 
 _FOLLOWING: Final = {"place": "at", "party": "for"}
 """How a row of these follows in a sentence that has no place for it."""
+_DIRECT: Final = {"dated_on": "dated", "until": "until", "until_on": "until", "from_on": "from"}
+"""How a day of these follows."""
 _SPAN: Final = ("starts_at", "ends_at", "starts_on", "ends_on")
 
 
@@ -169,7 +180,8 @@ def _tail(
     currency: str,
     said: Mapping[str, str],
 ) -> str:
-    parts = []
+    parts: list[str] = []
+    marks: list[str] = []
     by_key = {param.key: param for param in spare}
     span = ""
     if {"starts_at", "ends_at"} <= by_key.keys() or {"starts_on", "ends_on"} <= by_key.keys():
@@ -191,14 +203,17 @@ def _tail(
         elif param.kind == "list":
             parts.append(text)
         elif param.kind == "bool":
-            parts.append(f'the mark "{noun}" set to {text}')
-        elif param.kind == "money":
-            parts.append(f"{with_article(noun)} of {amount(value, currency)}")
-        elif param.kind == "text":
-            parts.append(f"the {noun} {text}")
+            marks.append(f"{'' if value else 'not '}marked as {noun}")
+        elif param.kind in ("money", "int"):
+            parts.append(figure(param, text))
+        elif param.kind == "choice":
+            parts.append(option(param, text))
+        elif param.kind == "date" and param.key in _DIRECT:
+            span += f" {_DIRECT[param.key]} {text}"
         else:
-            parts.append(f"{noun} {text}")
-    return f"{span}{f' with {listed(parts)}' if parts else ''}"
+            parts.append(f"the {noun} {text}")
+    rest = f" with {listed(parts)}" if parts else ""
+    return f"{span}{rest}{''.join(f', {mark}' for mark in marks)}"
 
 
 def _mended(text: str) -> str:

@@ -73,7 +73,7 @@ def phrases_of(domain: Domain, operation: Operation) -> tuple[str, ...]:
 
 def _derived(operation: Operation, nouns: dict[str, str], own: str) -> list[str]:
     paths = [param for param in operation.params if param.where == "path"]
-    summary = _by_summary(operation, nouns)
+    summary = _by_summary(operation, nouns, own)
     if operation.kind == "create" and not paths:
         return ([summary] if summary else []) + _creating(operation, own)
     if not paths:
@@ -111,20 +111,22 @@ def _is_update(operation: Operation) -> bool:
     return operation.method == "PATCH"
 
 
-def _by_summary(operation: Operation, nouns: dict[str, str]) -> str:
+def _by_summary(operation: Operation, nouns: dict[str, str], own: str) -> str:
     """`Move a reservation to another session` is `move {booking_id} to {to_slot_id}`; empty where it names no row."""
     text = operation.summary.rstrip(".")
     text = text[:1].lower() + text[1:]
+    # `an account` is no account in `an account entry`.
+    longer = "".join(rf"(?!{re.escape(own[len(noun) :])}\b)" for noun in nouns.values() if own.startswith(f"{noun} "))
     filled = 0
     for param in sorted(operation.params, key=lambda param: (param.where != "path", -len(nouns.get(param.ref, "")))):
         if param.kind != "ref" or not param.required:
             continue
         noun = re.escape(nouns[param.ref])
         text, count = re.subn(
-            rf"\b(?:an?|the|one|another)\s+(?:(?!new\b)[a-z-]+\s+)?{noun}\b(?!\s+\{{)", f"{{{param.key}}}", text, count=1
+            rf"\b(?:an?|the|one|another)\s+(?:(?!new\b)[a-z-]+\s+)?{noun}\b{longer}(?!\s+\{{)", f"{{{param.key}}}", text, count=1
         )
         if not count:
-            text, count = re.subn(rf"\b(?:an?|the|one|another)\s+{noun}\b", f"{{{param.key}}}", text, count=1)
+            text, count = re.subn(rf"\b(?:an?|the|one|another)\s+{noun}\b{longer}", f"{{{param.key}}}", text, count=1)
         filled += count
     text = re.sub(r"\banother\b", "a new", text)
     text = re.sub(r"(\{\w+\}) that (?:is|are|has|have|was|were)\b[^,]*\Z", r"\1", text)
@@ -147,6 +149,10 @@ def _creating(operation: Operation, own: str) -> list[str]:
 def _ending(param: Param) -> str:
     """How a row that an operation takes besides its own follows in the sentence."""
     slot = f"{{{param.key}}}"
+    if param.key.startswith("debit_"):
+        return f" debiting {slot}"
+    if param.key.startswith("credit_"):
+        return f" and crediting {slot}"
     if param.key.startswith("to_"):
         return f" to {slot}"
     if param.key.startswith("from_"):
@@ -191,6 +197,6 @@ def participle(verb: str) -> str:
 SETTING: Final = (
     "change {noun} of {subject} to {value}",
     "set {noun} of {subject} to {value}",
-    "correct {subject}: {noun} is to be {value}",
+    "correct {noun} of {subject} to {value}",
 )
 """How an update is asked for, column by column; `{noun}` comes with its article."""

@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Final
 
 from awm_factory.llm.offline.ir import Column, Domain, Field, Param, Value
+from awm_factory.llm.offline.words import article
 
 SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£"}
 _ACRONYMS: Final = {"id": "ID", "url": "URL", "vat": "VAT", "iban": "IBAN", "sku": "SKU"}
@@ -62,24 +63,116 @@ def column_noun(column: Column | Param | Field) -> str:
     name = (column.name or column.key).removesuffix("_id")
     if column.kind == "money":
         name = name.removesuffix("_cents")
-        name = f"{name} amount" if name in ("new", "old", "other", "least", "highest") else name
+        name = _AMOUNTS.get(name, f"{name} amount" if name in ("new", "old", "other", "least", "highest") else name)
     if name.endswith("_at") and column.kind == "datetime":
         stem = name.removesuffix("_at")
         name = {"starts": "start", "ends": "end"}.get(stem, f"{stem} time")
     if name.endswith("_on") and column.kind == "date":
         stem = name.removesuffix("_on")
-        name = {"starts": "start date", "ends": "end date", "born": "date of birth"}.get(stem, f"{stem} date")
+        name = _DATES.get(stem, f"{stem} date")
     if name.endswith("_at") and column.kind == "int":
         name = f"{name.removesuffix('_at')} level"
     if column.kind == "bool":
         name = re.sub(r"^(?:is|has)_", "", name)
-    name = re.sub(r"_(kg|g|km|m|cm|mm|l|ml|kw|kwh|percent|hours|minutes|degrees)$", r" in \1", _NOUNS.get(name, name))
-    if column.kind == "int" and re.search(r"[^s]s$", name):
-        name = f"number of {name}"
+    name = _NOUNS.get(name, name)
+    if column.kind == "int":
+        if (measured := _MEASURED.fullmatch(name)) is not None:
+            return f"{words(measured[1])} in {_UNITS[measured[2]]}"
+        if _is_counted(name):
+            name = f"number of {name}"
     return words(name)
 
 
 _NOUNS: Final = {"body": "text", "full_name": "name", "email": "e-mail address", "phone": "phone number"}
+_AMOUNTS: Final = {"goods": "value of the goods", "paid": "amount paid"}
+_DATES: Final = {
+    "starts": "start date",
+    "begins": "start date",
+    "started": "start date",
+    "ends": "end date",
+    "expires": "expiry date",
+    "born": "date of birth",
+    "dated": "date",
+    "worked": "date",
+    "done": "date",
+    "paid": "payment date",
+    "runs": "date",
+}
+_UNITS: Final = {
+    **{unit: unit for unit in ("kg", "g", "km", "m", "cm", "mm", "l", "ml", "percent", "plato")},
+    "kw": "kW",
+    "kwh": "kWh",
+    "kmh": "km/h",
+    "sqm": "m²",
+    "eur": "EUR",
+    "celsius": "°C",
+}
+_MEASURED: Final = re.compile(rf"(\w+)_({'|'.join(_UNITS)})")
+_ORDINAL: Final = re.compile(r"(?:^|_)(?:position|number|rank|level|grade|year|class|code|no|week)$")
+
+
+def _is_counted(name: str) -> bool:
+    """Whether a figure counts things: `guests`, `notice_days`, `days_to_make`, `seats_planned`."""
+    return re.search(r"[^s]s$", name) is not None or re.match(r"(?:days|hours|minutes|weeks|sessions|seats)_", name) is not None
+
+
+def figure(column: Column | Param | Field, said: str, bound: str = "") -> str:
+    """A figure as it follows `with`: `a weight of at least 8 kg`, `3 guests`, `at most 36 notice days`, `the position 2`."""
+    name = column.name or column.key
+    bound = f"{bound} " if bound else ""
+    if column.kind == "money":
+        noun = column_noun(column)
+        return f"{article(noun)} {noun} of {bound}{said}"
+    if (measured := _MEASURED.fullmatch(name)) is not None:
+        noun = words(measured[1])
+        return f"{article(noun)} {noun} of {bound}{said} {_UNITS[measured[2]]}"
+    noun = column_noun(column).removeprefix("number of ")
+    if _is_counted(name):
+        return f"{bound}{said} {_singular(noun) if said == '1' else noun}"
+    if name.endswith("ed") or name.startswith("per_"):
+        return f"{bound}{said} {noun}"
+    if _ORDINAL.search(name) and not bound:
+        return f"the {noun} {said}"
+    return f"{article(noun)} {noun} of {bound}{said}"
+
+
+def _singular(noun: str) -> str:
+    first, *rest = noun.split() if re.match(r"(?:days|hours|minutes|weeks|sessions|seats) ", noun) else [noun]
+    first = f"{first[:-3]}y" if first.endswith("ies") else first.removesuffix("s")
+    return " ".join([first, *rest])
+
+
+def superlative(column: Column, *, highest: bool) -> str:
+    """`the highest price`, `the fewest guests`."""
+    name = column.name or column.key
+    if column.kind == "int" and (measured := _MEASURED.fullmatch(name)) is not None:
+        return f"the {'highest' if highest else 'lowest'} {words(measured[1])}"
+    if column.kind == "int" and _is_counted(name):
+        return f"the {'most' if highest else 'fewest'} {words(name)}"
+    return f"the {'highest' if highest else 'lowest'} {column_noun(column)}"
+
+
+def option(column: Column | Param, said: str) -> str:
+    """One of several values as it follows `with`: `urgent priority`, `the topic noise`."""
+    noun = column_noun(column)
+    return f"{said} {noun}" if noun.endswith("priority") else f"the {noun} {said}"
+
+
+def quality(column: Column, said: str) -> str:
+    """The same as it follows a noun: `of the kind contract`, `on the topic of noise`, `given by the owner`."""
+    name = column.name or column.key
+    if name == "kind":
+        return f"of the kind {said}"
+    if name == "topic":
+        return f"on the topic of {said}"
+    if re.search(r"(?:ed|_(?:by|from|at|in|on|to|for|with))$", name):
+        return f"{words(name)} {said}"
+    return f"with {option(column, said)}"
+
+
+def attributive(state: str) -> str:
+    """A state before its noun: `in_progress` is `in-progress`."""
+    return words(state).replace(" ", "-")
 
 
 def with_more(base: str, part: str) -> str:
@@ -128,10 +221,6 @@ def quoted(text: str) -> str:
 
 def capitalised(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
-
-
-def with_article(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
 def bare(sentence: str) -> str:

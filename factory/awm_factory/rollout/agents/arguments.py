@@ -28,6 +28,8 @@ def _value(one: Property, reading: Reading, place: int) -> Any:
         said.sort(key=lambda value: (abs(reading.lower.rfind(value.replace("_", " ").lower()) - place), len(value)))
         return said[0] if said else one.enum[0] if one.required else None
     if one.kind == "boolean":
+        if place >= 0 and re.search(rf"\bnot {re.escape(one.noun)}$", reading.lower[:place]):
+            return False
         return None if place < 0 else re.match(r"\W*(?:set )?(?:\w+ )?(?:to |is to be |be )?no\b", reading.lower[place:]) is None
     if one.form in ("date", "date-time"):
         return _time(one, reading, place)

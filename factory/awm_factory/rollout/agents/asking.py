@@ -41,7 +41,7 @@ def branches(text: str) -> Branches | None:
 
 def about(reading: Reading, lists: list[Tool]) -> Tool | None:
     """The list that a question is about: of the noun that comes first, what is asked of it left aside."""
-    text = re.sub(r"(?:and tell me its|; tell me what).*", "", reading.lower)
+    text = re.sub(r"(?:and tell me the (?!total)|; tell me what).*", "", reading.lower)
     text = re.sub(r"^(?:please |i need |tell me |add up |what is )*the (?:(?!how many)[\w -]+?) (?:of|over) ", "", text)
     said = words_of(text)
     found: list[tuple[int, int, Tool]] = []

@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from typing import Any
 
+from awm_factory.rollout.agents.matching import bounds_of
 from awm_factory.rollout.agents.reading import Reading
 from awm_factory.rollout.agents.tooling import Property, Tool, stem
 
@@ -21,11 +22,8 @@ def _value(one: Property, reading: Reading) -> Any:
     if one.enum:
         return _member(one, reading)
     if one.kind == "integer" and (match := re.fullmatch(r"(min|max)_(.*)", one.name)):
-        noun = re.sub(r"_cents$", "", match[2]).replace("_", " ")
-        side = "least" if match[1] == "min" else "most"
-        said = re.search(rf"\b(?:number of )?{re.escape(noun)} at {side} ", reading.lower)
-        spots = reading.amounts if one.is_money else reading.numbers
-        return next((spot.value for spot in spots if said and spot.start == said.end()), None)
+        bounds = bounds_of(match[2], reading)
+        return next((value for is_least, value in bounds if is_least == (match[1] == "min")), None)
     if one.form == "date" and (match := re.fullmatch(r"(.*)_(from|to)", one.name)):
         side = "after" if match[2] == "from" else "before"
         root = stem(match[1].replace("_", " ").split()[-1])
@@ -39,10 +37,12 @@ def _member(one: Property, reading: Reading) -> Any:
     """A member of an enumeration that stands after its noun; a state may stand anywhere before the thing."""
     for value in sorted((value for value in one.enum if isinstance(value, str)), key=len, reverse=True):
         said = value.replace("_", " ").lower()
-        if re.search(rf"\b{re.escape(one.noun)} {re.escape(said)}(?!\w)", reading.lower):
+        noun = re.escape(one.noun)
+        if re.search(rf"\b(?:{noun} (?:of )?{re.escape(said)}|{re.escape(said)} {noun})(?!\w)", reading.lower):
             return value
+        before = re.escape(said.replace(" ", "-"))
         if one.name in ("status", "state", "stage") and re.search(
-            rf"(?:\b(?:the|any|all|many|than \d+)|'s) {re.escape(said)} (?!on or )\w", reading.lower
+            rf"(?:\b(?:the|any|all|many|than \d+)|'s) {before} (?!on or )\w", reading.lower
         ):
             return value
     return None

@@ -76,15 +76,27 @@ def bounded(rows: Sequence[Row], reading: Reading) -> list[Row]:
 def _bounds(key: str, reading: Reading) -> Iterator[tuple[bool, Any]]:
     noun = re.sub(r"_(?:cents|at|on)$", "", key).replace("_", " ")
     verbs = {"starts": "starting", "ends": "ending", "begins": "beginning", "expires": "expiring"}
-    for match in re.finditer(rf"\b{re.escape(noun)}\b at (least|most) ", reading.lower):
-        for spot in [*reading.amounts, *reading.numbers]:
-            if spot.start <= match.end() < spot.end or spot.start == match.end():
-                yield match[1] == "least", spot.value
+    yield from bounds_of(key, reading)
     said = verbs.get(noun, noun)
     for match in re.finditer(rf"\b{re.escape(said)}(?: (?:time|date))? on or (after|before) ", reading.lower):
         for time in reading.times:
             if time.start == match.end():
                 yield match[1] == "after", time.value
+
+
+def bounds_of(key: str, reading: Reading) -> Iterator[tuple[bool, int]]:
+    """Whether at least or at most, and how much: `a price of at least €20.00`, `a weight of at most 8 kg`, `at most 3 guests`."""
+    noun = re.escape(figure_noun(key))
+    for spot in reading.amounts if key.endswith("_cents") else reading.numbers:
+        before, after = reading.lower[: spot.start], reading.lower[spot.end :]
+        side = re.search(rf"(?:\b{noun}(?: level)? of )?\bat (least|most) $", before)
+        if side is not None and (" of at " in side[0] or re.match(rf" {noun}\b", after)):
+            yield side[1] == "least", spot.value
+
+
+def figure_noun(key: str) -> str:
+    """What a figure is called, its unit left aside."""
+    return re.sub(r"_(?:cents|at|on|kg|g|km|m|cm|mm|l|ml|kw|kwh|kmh|sqm|eur|celsius|percent|plato)$", "", key).replace("_", " ")
 
 
 def _within(value: Any, limit: Any, is_least: bool) -> bool:
@@ -112,9 +124,9 @@ def extreme(rows: Sequence[Row], reading: Reading) -> Row | None:
 
 def _compared(key: str, reading: Reading) -> bool | None:
     noun = re.sub(r"_(?:cents|at|on)$", "", key).replace("_", " ")
-    match = re.search(rf"\b(highest|lowest|latest|earliest) (?:number of )?{re.escape(noun)}\b", reading.lower)
+    match = re.search(rf"\b(highest|lowest|latest|earliest|most|fewest) {re.escape(figure_noun(key))}\b", reading.lower)
     if match:
-        return match[1] in ("highest", "latest")
+        return match[1] in ("highest", "latest", "most")
     match = re.search(rf"\bthat (?:was |is )?{re.escape(noun)} (first|last)\b", reading.lower)
     return match[1] == "last" if match else None
 

@@ -86,8 +86,9 @@ class Reading:
         return match[0] if match else None
 
     def holds(self, text: str) -> int:
-        """Where a text stands as whole words, without regard to case; -1 where it does not."""
-        match = re.search(rf"(?<!\w){re.escape(text.lower())}(?!\w)", self.lower)
+        """Where a text stands as whole words, hyphens and case aside; -1 where it does not."""
+        words = re.escape(text.lower()).replace(r"\ ", "[ -]")
+        match = re.search(rf"(?<!\w){words}(?!\w)", self.lower)
         return match.start() if match else -1
 
     def after(self, noun: str) -> int:

@@ -28,12 +28,12 @@ _OF_OWNER: Final = (
 )
 _TOTAL: Final = (
     "What is the total {figure} of {the things}?",
-    "Add up the {figure} of {the things} and tell me the total.",
-    "Tell me the sum of the {figure} over {the things}.",
+    "Add up the {figures} of {the things} and tell me the total.",
+    "Tell me the sum of the {figures} of {the things}.",
 )
 _WHICH: Final = (
     "Tell me the {label} of {thing}.",
-    "Look for {thing} and tell me its {label}.",
+    "Look for {thing} and tell me the {label}.",
     "I need the {label} of {thing}; tell me what it is.",
 )
 
@@ -105,7 +105,12 @@ def _total(ground: Ground) -> Draft | None:
         if total == 0 or found.listed(trace) is None:
             continue
         number = ground.rng.randrange(len(_TOTAL))
-        text = _TOTAL[number].replace("{figure}", column_noun(column)).replace("{the things}", found.text(ground))
+        text = (
+            _TOTAL[number]
+            .replace("{figure}", column_noun(column))
+            .replace("{figures}", _plural(column_noun(column)))
+            .replace("{the things}", found.text(ground))
+        )
         draft = drafted(
             ground,
             "ask",
@@ -122,6 +127,11 @@ def _total(ground: Ground) -> Draft | None:
         if draft is not None:
             return draft
     return None
+
+
+def _plural(figure: str) -> str:
+    """Of an amount's noun; `paid` and its like have none."""
+    return figure if figure.endswith(("s", "paid", "ed")) else f"{figure}s"
 
 
 def _extreme(ground: Ground) -> Draft | None:

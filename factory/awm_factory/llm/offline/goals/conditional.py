@@ -17,9 +17,10 @@ _TRIES: Final = 30
 _INSTEAD: Final = (
     "{Do}. If the rules stand against that, take {other} instead.",
     "Try to {do}; if it is refused, do the same with {other}.",
+    "{Do}. Should that be refused, let it be {other} instead.",
     "{Do}, or if that is not possible, with {other} in place of {first}.",
-    "My first wish is to {do}. Should that be refused, use {other}.",
 )
+"""The last one only for a row that is not the operation's own."""
 _BY_COUNT: Final = (
     "If {more}, {do}; otherwise {other}.",
     "Count {the things}: if there are more than {limit}, {do}, and if not, {other}.",
@@ -93,7 +94,7 @@ def _with_other(ground: Ground, operation: Operation, param: Param, arguments: d
             if last is not None:
                 wrong.call(operation.key, last)
                 calls = wrong.tool_calls()
-        number = ground.rng.randrange(len(_INSTEAD))
+        number = ground.rng.randrange(len(_INSTEAD) - (param.where == "path"))
         text = _INSTEAD[number].replace("{do}", sentence.text).replace("{Do}", capitalised(sentence.text))
         text = text.replace("{other}", other.text).replace("{first}", mentions[param.key].text)
         answer = (

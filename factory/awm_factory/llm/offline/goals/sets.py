@@ -13,7 +13,7 @@ from awm_factory.llm.offline.locate import locate
 from awm_factory.llm.offline.mention import Fact, Mention, describe
 from awm_factory.llm.offline.state import LIMIT, MOST, Refusal, Result
 from awm_factory.llm.offline.trace import Given, Trace
-from awm_factory.llm.offline.wording import column_noun, event, noun_of, spoken, with_more
+from awm_factory.llm.offline.wording import column_noun, event, figure, noun_of, spoken, superlative, with_more
 
 _TRIES: Final = 14
 
@@ -109,9 +109,9 @@ def _bound(column: Column, comparator: str, said: str, is_time: bool) -> str:
             active = {"starts": "starting", "ends": "ending", "begins": "beginning", "expires": "expiring"}
             verb = active.get(told[1], f"that {told[1]}" if not told[0] else told[1])
             return f"{verb} {side} {said}"
-        return f"with the {column_noun(column)} {side} {said}"
+        return f"{'for a' if name == 'month' else 'with the'} {column_noun(column)} {side} {said}"
     side = "at least" if comparator in ("ge", "gt") else "at most"
-    return f"with {column_noun(column)} {side} {said}"
+    return f"with {figure(column, said, side)}"
 
 
 def row_set(
@@ -175,7 +175,7 @@ def _condition(ground: Ground, entity: Entity, param: Param, row: Row) -> Condit
     if "|" in column or not entity.has(column) or comparator not in ("eq", "ge", "le"):
         return None
     value = row[column]
-    if value is None:
+    if value is None or column.endswith("mon0"):
         return None
     kind = entity.column(column).kind
     if param.kind == "ref":
@@ -209,7 +209,7 @@ class Extreme:
             if (told := event(name)) is not None:
                 return f"that {f'{told[0]} ' if told[0] else ''}{told[1]} {order}"
             return f"with the {'latest' if self.highest else 'earliest'} {column_noun(self.column)}"
-        return f"with the {'highest' if self.highest else 'lowest'} {column_noun(self.column)}"
+        return f"with {superlative(self.column, highest=self.highest)}"
 
 
 def extreme(ground: Ground, found: RowSet) -> Extreme | None:
@@ -218,7 +218,7 @@ def extreme(ground: Ground, found: RowSet) -> Extreme | None:
         for column in found.entity.columns
         if column.kind in ("int", "money", "date", "datetime")
         and all(one.column != column.key for one in found.conditions)
-        and not re.search(r"(?:^|_)(?:id|number|code|position|mon0)$", column.name or column.key)
+        and not re.search(r"(?:^|_)(?:id|number|code|position|mon0)$|^last_", column.name or column.key)
     ]
     ground.rng.shuffle(columns)
     for column in columns:

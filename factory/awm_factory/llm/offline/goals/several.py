@@ -199,7 +199,9 @@ def _each(ground: Ground, operation: Operation, own: str, arguments: dict[str, A
     words = f"all {things}" if things.startswith("the ") else f"all of {things}"
     sentence = ground.spoken(operation, arguments, mentions, {own: words})
     if sentence is not None:
-        sentence = replace(sentence, text=sentence.text.replace(f"{words} is ", f"{words} are "))
+        sentence = replace(
+            sentence, text=sentence.text.replace(f"{words} is ", f"{words} are ").replace(f"{words} was ", f"{words} were ")
+        )
     trace = Trace.on(ground.world)
     number = found.listed(trace)
     if sentence is None or number is None:
