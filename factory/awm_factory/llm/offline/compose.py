@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from awm_factory.llm.offline.declaring import Scenario
 from awm_factory.llm.offline.ir import Domain
-from awm_factory.llm.offline.kit import Kit, Scenario
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.modules import MODULES
 from awm_factory.llm.offline.packs import ModulePart, Pack
 from awm_factory.llm.offline.seeding import Seeding

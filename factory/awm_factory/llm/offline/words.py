@@ -2,7 +2,7 @@
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 _SQL: Final = frozenset(  # what SQLite takes for no identifier, sqlite.org/lang_keywords.html
@@ -83,3 +83,39 @@ def _singulars(plural: str) -> list[str]:
 
 def listed(words: list[str], joint: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joint} {words[-1]}"
+
+
+MOST_SUMMARY: Final = 80
+"""Characters; the checks of the API refuse longer ones."""
+
+
+def fitting(*summaries: str) -> str:
+    """The first that is short enough for a summary."""
+    return next((summary for summary in summaries if len(summary) <= MOST_SUMMARY), summaries[-1])
+
+
+def with_article(noun: str) -> str:
+    return f"{article(noun)} {noun}"
+
+
+def one_of(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+_IRREGULAR: Final = {"send": "sent", "sell": "sold", "withdraw": "withdrawn", "pay": "paid", "hold": "held", "begin": "begun"}
+
+
+def past(verb: str) -> str:
+    """`cancel` is `cancelled`, `mark_missed` is `marked_missed`."""
+    first, _, rest = verb.partition("_")
+    if first in _IRREGULAR:
+        past = _IRREGULAR[first]
+    elif first.endswith("e"):
+        past = f"{first}d"
+    elif first.endswith("y") and first[-2:-1] not in "aeiou":
+        past = f"{first[:-1]}ied"
+    elif re.search(r"[^aeiou][aeiou][bdglmnprt]\Z", first) and first not in ("order", "enter", "offer", "open", "deliver"):
+        past = f"{first}{first[-1]}ed"
+    else:
+        past = f"{first}ed"
+    return f"{past}_{rest}" if rest else past

@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import cents, choice, created, day, moment, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Find, Insert, Load, Param, Require, ReturnTable, Row, Show, Step, When
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.words import snake
 
 FEATURES = ("remarks", "places", "handlers", "deadlines", "budgets", "stand_ins")
 
@@ -57,13 +59,14 @@ def _step_names(m: Kit) -> list[str]:
 
 
 def _entities(m: Kit, names: list[str]) -> None:
+    amount = m.part.nouns.get("amount", ("amount",))[0]
     m.entity(
         "request",
         [
             text("reference", "Reference", unique=True, server=True),
             ref("party_id", "party"),
             text("purpose", "What it is for"),
-            cents("amount_cents", "Amount in cents", low=1),
+            cents("amount_cents", f"{amount.capitalize()} in cents", low=1, name=f"{snake(amount)}_cents"),
             ref("place_id", "place", "<Place> that it concerns") if m.has("places") or m.has("budgets") else None,
             ref("handler_id", "user", "Who prepares it", null=True) if m.has("handlers") else None,
             day("due_on", "Day by which it should be decided", null=True) if m.has("deadlines") else None,

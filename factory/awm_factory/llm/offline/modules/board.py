@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Load, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("labels", "milestones", "checklists", "time_sheets", "blockers", "clients")

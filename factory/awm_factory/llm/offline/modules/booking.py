@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from awm_factory.llm.offline.columns import cents, choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import (
     Change,
     Each,
@@ -13,7 +14,7 @@ from awm_factory.llm.offline.ir import (
     Row,
     Show,
 )
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("group_size", "purposes", "waitlist", "equipment", "hosts", "closures")

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import cents, created, day, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import Kit, cents, created, day, number, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("bundles", "specials", "suggestions", "places", "translations", "stock_notes")

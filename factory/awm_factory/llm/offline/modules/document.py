@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnTable, Row, Show, Step, When
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("versions", "reminders", "folders", "clauses", "countersigning", "places")

@@ -1,8 +1,9 @@
 """The frame of every scenario: who works here, whom it serves, where it happens and what it is about."""
 
 from awm_factory.llm.offline import people
+from awm_factory.llm.offline.columns import cents, choice, created, day, flag, number, ref, text
 from awm_factory.llm.offline.ir import Change, Insert, Param, Require
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, number, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding, price
 from awm_factory.llm.offline.words import snake
 

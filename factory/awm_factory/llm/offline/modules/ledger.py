@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import cents, choice, created, day, flag, moment, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Find, Load, Param, Require, ReturnTable
-from awm_factory.llm.offline.kit import Kit, cents, choice, created, day, flag, moment, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("parties", "periods", "budgets", "attachments", "cost_places", "approvals")

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import created, flag, moment, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Insert, Let, Load, Param, Require, ReturnTable, Show
-from awm_factory.llm.offline.kit import Kit, created, flag, moment, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("labels", "pins", "templates", "schedules", "receipts", "owners")

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from awm_factory.llm.offline.columns import cents, choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import (
     Change,
     Each,
@@ -16,7 +17,7 @@ from awm_factory.llm.offline.ir import (
     ReturnTable,
     Step,
 )
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("delivery", "discounts", "payments", "returns", "gift_notes", "stock_check")

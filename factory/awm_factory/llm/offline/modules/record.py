@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import cents, choice, created, day, flag, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Row, Show
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, cents, choice, created, day, flag, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("measures", "transfers", "tags", "attachments", "costs", "inspectors")

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from awm_factory.llm.offline.columns import choice, created, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Show
-from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit, choice, created, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("aspects", "votes", "reports", "places", "questions", "highlights")

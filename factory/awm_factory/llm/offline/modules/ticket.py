@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
+from awm_factory.llm.offline.columns import choice, created, day, flag, moment, number, ref, text
 from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnTable, Step
-from awm_factory.llm.offline.kit import Kit, choice, created, day, flag, moment, number, ref, text
+from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
 
 FEATURES = ("comments", "due_dates", "escalations", "items", "worklog", "orders")
