@@ -92,7 +92,11 @@ class Variant(_Part):
     party_kind: Literal["person", "organisation"] | None = None
     party_names: list[str] = []
     groups: list[str] = []
+    group_noun: str | None = None
+    roles: list[str] = []
+    """Of staff."""
     unit: str | None = None
+    price_noun: str | None = None
     category_noun: Noun | None = None
     attributes: list[Attribute] | None = None
     nouns: dict[str, Noun] = {}
@@ -125,6 +129,7 @@ class Pack(_Part):
             "noun": nouns.get("item"),
             "names": variant.items,
             "unit": variant.unit,
+            "price_noun": variant.price_noun,
             "price": variant.price,
             "prices": variant.prices or ({} if variant.items else None),
             "category_noun": variant.category_noun or nouns.get("category"),
@@ -135,12 +140,13 @@ class Pack(_Part):
             "kind": variant.party_kind,
             "names": variant.party_names,
             "groups": variant.groups,
+            "group_noun": variant.group_noun,
         }
         return self.model_copy(
             update={
                 "name": variant.name,
                 "description": variant.setting,
-                "staff": _with(self.staff, {"noun": nouns.get("staff")}),
+                "staff": _with(self.staff, {"noun": nouns.get("staff"), "roles": variant.roles}),
                 "party": _with(self.party, party),
                 "place": _with(self.place, {"noun": nouns.get("place"), "names": variant.places}),
                 "item": _with(self.item, item),

@@ -188,7 +188,9 @@ def test_every_module_finds_the_roles_it_asks_for(key: str) -> None:
 
 def _assert_complete(part: ModulePart) -> None:
     needs = MODULES[part.module]
-    assert set(part.nouns) - {"bundle"} == set(needs.nouns.split()), part.module
+    assert set(part.nouns) - {"bundle"} - ({"amount"} if part.module == "approval" else set()) == set(needs.nouns.split()), (
+        part.module
+    )
     assert set(part.states) == set(needs.states.split()), part.module
     assert set(part.ranges) == set(needs.ranges.split()), part.module
     assert set(part.policy) == set(needs.policy.split()), part.module
@@ -260,6 +262,17 @@ def _is_free(word: str) -> bool:
     name = word.replace(" ", "_")
     camel = "".join(part.capitalize() for part in word.split())
     return snake(word) == variable(name) == name and class_name(name) == camel and name not in {"user", "users"}
+
+
+@each_pack
+def test_a_variant_has_roles_and_words_of_its_own_where_it_says_so(key: str) -> None:
+    pack = packs()[key]
+    variant = pack.variants[0].model_copy(update={"roles": ["warden", "helper"], "group_noun": "rank", "price_noun": "ransom"})
+    own = pack.under(variant)
+    assert (own.staff.roles, own.party.group_noun, own.item.price_noun) == (["warden", "helper"], "rank", "ransom")
+    plain = pack.under(pack.variants[0].model_copy(update={"roles": [], "group_noun": None, "price_noun": None}))
+    assert (plain.staff.roles, plain.party.group_noun) == (pack.staff.roles, pack.party.group_noun)
+    assert plain.item.price_noun == pack.item.price_noun
 
 
 @each_pack
