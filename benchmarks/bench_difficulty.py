@@ -1,16 +1,17 @@
 """How often scripted agents solve the offline author's tasks, level by level.
 
-    python benchmarks/bench_difficulty.py [--tasks 200] [--packs 12] [--seed 0]
+    python benchmarks/bench_difficulty.py [--tasks 200] [--packs 12] [--seed 0] [--keep FILE]
 
-Tasks come from `--packs` scenarios in turn, with one seed after another, until every level has `--tasks` of them. An agent plays
-in the world as the author predicts it; its calls are then made again in the real app (child-process sandbox), and the real
-verifiers judge.
+Tasks come from `--packs` packs, drawn by the seed, in turn, with one seed after another, until every level has `--tasks` of them.
+An agent plays in the world as the author predicts it; its calls are then made again in the real app (child-process sandbox), and
+the real verifiers judge.
 Printed: successes a level with their 95 % interval (Wilson), and whether success falls with the level and rises with the agent.
 """
 
 import argparse
 import json
 import math
+import random
 import sys
 import time
 from collections import Counter, defaultdict
@@ -53,12 +54,16 @@ def main() -> None:
     parser.add_argument("--packs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", nargs="*", default=list(AGENTS))
+    parser.add_argument(
+        "--keep", type=Path, help="a file for a line of JSON a task: where it is from, its figures, who solved it"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     successes: dict[str, Counter[int]] = {name: Counter() for name in options.agents}
     kinds: dict[str, Counter[tuple[str, bool]]] = {name: Counter() for name in options.agents}
     counts: Counter[int] = Counter()
-    names = sorted(packs())[: options.packs]
+    names = random.Random(options.seed).sample(sorted(packs()), options.packs)
+    kept: list[str] = []
     started, seed, barren = time.monotonic(), options.seed, 0
     with ProcessSandbox(2) as sandbox:
         while any(counts[level] < options.tasks for level in LEVELS) and barren < len(names):
@@ -72,12 +77,17 @@ def main() -> None:
                     counts[level] += 1
                     chosen.append(number)
             barren = 0 if chosen else barren + 1
-            for who, solved in solved_by(author, chosen, options.agents, sandbox).items():
-                for number, is_solved in solved.items():
-                    task = author.tasks[number]
-                    successes[who][task.difficulty.level] += is_solved
-                    kinds[who][task.kind, is_solved] += 1
+            found = solved_by(author, chosen, options.agents, sandbox)
+            for number in chosen:
+                task, who = author.tasks[number], [one for one, solved in found.items() if solved[number]]
+                for one in options.agents:
+                    successes[one][task.difficulty.level] += one in who
+                    kinds[one][task.kind, one in who] += 1
+                line = {"env": author.env_id, "seed": seed - 1, "task": number, "instruction": task.instruction, "solved_by": who}
+                kept.append(json.dumps(line | task.difficulty.model_dump(mode="json")))
             print(f"{name} seed {seed - 1}: {dict(sorted(counts.items()))}", file=sys.stderr)
+    if options.keep is not None:
+        options.keep.write_text("\n".join(kept) + "\n")
     report(successes, counts, kinds, time.monotonic() - started, as_json=options.json)
 
 

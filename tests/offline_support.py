@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from awm_factory.bundle import Author as Provenance
 from awm_factory.bundle import Bundle, Manifest, Task
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.author import Author
 from awm_factory.llm.offline.ir import (
     Domain,
@@ -18,7 +20,8 @@ from awm_factory.llm.offline.ir import (
     ReturnRow,
     ReturnTable,
 )
-from awm_factory.llm.offline.state import Refusal, World
+from awm_factory.llm.offline.model import NAME, version
+from awm_factory.llm.offline.state import World
 from awm_factory.llm.protocol import ToolSpec
 from awm_factory.rollout.agents import Agent, Say, Scene, Step
 from awm_runtime.contract import Tool, ToolCall
@@ -31,7 +34,12 @@ def bundle_of(author: Author) -> Bundle:
     schema, data = author.schema, author.data
     return Bundle(
         manifest=Manifest(
-            env_id=author.env_id, scenario=author.domain.name, description=author.domain.description, origin="synthesized"
+            env_id=author.env_id,
+            scenario=author.domain.name,
+            description=author.domain.description,
+            origin="synthesized",
+            invariants=schema["invariants"],
+            author=Provenance(name=NAME, version=version(), seed=author.seed),
         ),
         schema_sql=[sql for table in schema["tables"] for sql in (table["ddl"], *table["indexes"])],
         seed_sql=[sql for table in data["tables"] for sql in table["insert_statements"]],

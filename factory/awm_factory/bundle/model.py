@@ -44,6 +44,8 @@ _OWNED = (
     "solutions/*.json",
     "source/*.json",
 )
+_RARE = ("author", "invariants", "module_state")
+"""Fields of a manifest that are left out where they are empty."""
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9_.]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -58,6 +60,17 @@ class Mending(BaseModel):
     tool: str
     kind: Literal["omitted", "renamed", "null_allowed", "schema_repaired"]
     why: str
+
+
+class Author(BaseModel):
+    """A program that wrote an environment: what its bundle follows from, besides the scenario's name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: str
+    """8 hex digits over the program's sources and data."""
+    seed: int
 
 
 class Manifest(BaseModel):
@@ -80,11 +93,13 @@ class Manifest(BaseModel):
     """Why each episode needs a process of its own, as the check of the app found it."""
     invariants: dict[str, str] = {}
     """What always holds, by a sentence that says it: a SELECT of the rows that break it, which finds none."""
+    author: Author | None = None
+    """None where a model or a person wrote it."""
 
     @model_serializer(mode="wrap")
     def _without_empty_rarities(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = serialize(self)
-        return {name: value for name, value in fields.items() if value or name not in ("invariants", "module_state")}
+        return {name: value for name, value in fields.items() if value or name not in _RARE}
 
 
 class Difficulty(BaseModel):

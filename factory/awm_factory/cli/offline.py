@@ -126,10 +126,13 @@ def reseed(
 def _without_rows(bundle: Any) -> "Draft":
     """Raises UsageError for an environment whose code is not what the offline author writes for its scenario."""
     from awm_factory.llm.offline.author import Author
+    from awm_factory.synthesis.artifacts import Schema
     from awm_factory.synthesis.draft import Draft
 
-    if Author(bundle.env_id, count=0).code.strip() != bundle.app_code.strip():
+    author = Author(bundle.env_id, count=0)
+    if author.code.strip() != bundle.app_code.strip():
         raise UsageError(
             f"the code of {bundle.env_id} is not what the offline author writes for it; synthesize it again, and reseed that"
         )
-    return Draft.from_bundle(bundle).with_(tasks=None, difficulty={}, data=None, verifiers={}, solutions={})
+    draft = Draft.from_bundle(bundle).with_(schema=Schema.model_validate(author.schema))
+    return draft.with_(tasks=None, difficulty={}, data=None, verifiers={}, solutions={})

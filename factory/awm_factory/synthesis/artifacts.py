@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
-from awm_factory.bundle import Difficulty, Solution, Variant
+from awm_factory.bundle import Author, Difficulty, Solution, Variant
 from awm_factory.errors import Malformed
 from awm_runtime.contract import ToolCall
 
@@ -31,6 +31,8 @@ class TaskList(Artifact):
     tasks: list[Text]
     difficulty: list[Difficulty] = []
     """Of each task, in their order, where the author knows it; else empty."""
+    author: Author | None = None
+    """A program that writes tasks and all that follows; asked of nobody."""
 
 
 class TableSchema(Artifact):
@@ -41,6 +43,8 @@ class TableSchema(Artifact):
 
 class Schema(Artifact):
     tables: list[TableSchema]
+    invariants: dict[str, str] = {}
+    """As the manifest has them; asked of nobody, and kept for the gates where the author knows some."""
 
     @property
     def statements(self) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from pydantic import JsonValue
 
-from awm_factory.bundle import MODES, Bundle, Difficulty, Manifest, Origin, Solution, Task, table_of
+from awm_factory.bundle import MODES, Author, Bundle, Difficulty, Manifest, Origin, Solution, Task, table_of
 from awm_factory.ids import env_id
 from awm_factory.synthesis.artifacts import SampleData, Scenario, Schema, TableData, TableSchema, VerifierPair
 from awm_runtime.contract import WORLD_TIME
@@ -25,6 +25,7 @@ class Draft:
     tasks: tuple[str, ...] | None = None
     difficulty: Mapping[int, Difficulty] = field(default_factory=dict)
     """By task, where its author knows it."""
+    author: Author | None = None
     schema: Schema | None = None
     data: SampleData | None = None
     spec: JsonValue = None
@@ -59,6 +60,8 @@ class Draft:
                 description=self.scenario.description,
                 origin=self.origin,
                 world_time=self.world_time,
+                invariants=self.schema.invariants if self.schema else {},
+                author=self.author,
             ),
             schema_sql=self.schema.statements if self.schema else [],
             seed_sql=self.data.statements if self.data else [],
@@ -89,7 +92,8 @@ class Draft:
             world_time=bundle.manifest.world_time,
             tasks=tuple(instructions.get(number, "") for number in range(max(instructions, default=-1) + 1)) or None,
             difficulty={task.task_id: task.difficulty for task in bundle.tasks if task.difficulty is not None},
-            schema=_schema(bundle.schema_sql) if bundle.schema_sql else None,
+            author=bundle.manifest.author,
+            schema=_schema(bundle.schema_sql, bundle.manifest.invariants) if bundle.schema_sql else None,
             data=_data(bundle.seed_sql) if bundle.seed_sql else None,
             spec=bundle.api_spec,
             code=bundle.app_code or None,
@@ -111,10 +115,10 @@ def _by_table(statements: list[str]) -> dict[str, list[str]]:
     return tables
 
 
-def _schema(statements: list[str]) -> Schema:
+def _schema(statements: list[str], invariants: dict[str, str]) -> Schema:
     """One entry a table; statements that belong to none (a PRAGMA) go before the first."""
     tables = [TableSchema(name=name or "(none)", ddl=own[0], indexes=own[1:]) for name, own in _by_table(statements).items()]
-    return Schema(tables=tables)
+    return Schema(tables=tables, invariants=invariants)
 
 
 def _data(statements: list[str]) -> SampleData:

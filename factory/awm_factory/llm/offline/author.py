@@ -26,7 +26,7 @@ class Author:
 
     def __init__(self, env_id: str, *, seed: int = 0, count: int = TASKS, levels: Collection[int] | None = None) -> None:
         """`levels` of difficulty, 1 to 5, that tasks may have; all where None. Raises UsageError for an unknown scenario."""
-        self.env_id = env_id
+        self.env_id, self.seed = env_id, seed
         self.pack = pack_of(env_id)
         self.domain, kits = compose(self.pack, recipe(self.pack, env_id))
         self.world = seeded(self.domain, kits, seed)

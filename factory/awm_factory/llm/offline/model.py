@@ -71,7 +71,8 @@ class OfflineModel:
             case "tasks":
                 tasks = self._author(request, prompt).tasks
                 difficulty: list[JsonValue] = [task.difficulty.model_dump(mode="json") for task in tasks]
-                return fenced_json({"tasks": [task.instruction for task in tasks], "difficulty": difficulty})
+                provenance: JsonValue = {"name": NAME, "version": version(), "seed": self._seed}
+                return fenced_json({"tasks": [task.instruction for task in tasks], "difficulty": difficulty, "author": provenance})
             case "schema":
                 return fenced_json(self._author(request, prompt).schema)
             case "data":

@@ -42,7 +42,7 @@ class SchemaStage:
         return draft.schema
 
     def show(self, artifact: Schema) -> str:
-        return fenced_json(artifact.model_dump(mode="json"))
+        return fenced_json(artifact.model_dump(mode="json", exclude={"invariants"} if not artifact.invariants else None))
 
 
 def _error_ratio(load: LoadReply | CheckFailed, tolerated: float) -> list[Problem]:

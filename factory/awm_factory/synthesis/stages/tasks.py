@@ -30,10 +30,12 @@ class TasksStage:
 
     def apply(self, artifact: TaskList, draft: Draft) -> Draft:
         tasks = tuple(dated(task, draft.world_time) for task in artifact.tasks)
-        return draft.with_(tasks=tasks, difficulty=dict(enumerate(artifact.difficulty)))
+        return draft.with_(tasks=tasks, difficulty=dict(enumerate(artifact.difficulty)), author=artifact.author)
 
     def existing(self, draft: Draft) -> TaskList | None:
-        return TaskList(tasks=list(draft.tasks), difficulty=list(draft.difficulty.values())) if draft.tasks else None
+        if not draft.tasks:
+            return None
+        return TaskList(tasks=list(draft.tasks), difficulty=list(draft.difficulty.values()), author=draft.author)
 
     def show(self, artifact: TaskList) -> str:
         return fenced_json(artifact.model_dump(mode="json", exclude_defaults=True))

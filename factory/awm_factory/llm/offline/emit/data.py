@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from awm_factory.llm.offline.emit.expressions import sql_literal
+from awm_factory.llm.offline.emit.sql import sql_literal
 from awm_factory.llm.offline.ir import Entity, Row
 from awm_factory.llm.offline.state import World
 

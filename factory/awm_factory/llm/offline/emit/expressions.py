@@ -1,4 +1,4 @@
-"""The printer of expressions: the same that `expr.py` interprets, as SQLAlchemy code, and as SQL for the schema's checks."""
+"""The printer of expressions: the same that `expr.py` interprets, as SQLAlchemy code (as SQL: `sql.py`)."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from typing import Final
 
 from awm_factory.llm.offline.emit.names import Names
 from awm_factory.llm.offline.expr import AGGREGATES, parse, pieces, split
-from awm_factory.llm.offline.ir import Column, Entity, Operation
+from awm_factory.llm.offline.ir import Column, Operation
 
 _ORDER: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _INVERSE: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
@@ -251,69 +251,6 @@ def _word(node: ast.expr) -> str:
 
 def _parsed(code: str) -> ast.expr:
     return ast.parse(code, mode="eval").body
-
-
-# --- SQL ------------------------------------------------------------------------------------------------------------
-
-_SQL_COMPARE: Final[Mapping[type[ast.cmpop], str]] = {
-    ast.Eq: "=",
-    ast.NotEq: "<>",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "IS",
-    ast.IsNot: "IS NOT",
-}
-_SQL_BINARY: Final[Mapping[type[ast.operator], str]] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.FloorDiv: "/",
-    ast.Mod: "%",
-}
-
-
-def check_sql(expression: str, entity: Entity, states: Mapping[str, str]) -> str:
-    """A check over the row's own columns."""
-    return _sql(parse(expression), entity, states)
-
-
-def _sql(node: ast.expr, entity: Entity, states: Mapping[str, str]) -> str:
-    def inner(part: ast.expr) -> str:
-        text = _sql(part, entity, states)
-        return f"({text})" if isinstance(part, ast.BoolOp | ast.BinOp | ast.Compare | ast.UnaryOp) else text
-
-    match node:
-        case ast.Constant(value=None):
-            return "NULL"
-        case ast.Constant(value=value):
-            return sql_literal(value)
-        case ast.Name(id=name):
-            return entity.column(name).name
-        case ast.Attribute(value=ast.Name(id="state"), attr=key):
-            return sql_literal(states[key])
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.Tuple):
-                values = ", ".join(_sql(element, entity, states) for element in right.elts)
-                return f"{inner(left)} {'NOT IN' if isinstance(op, ast.NotIn) else 'IN'} ({values})"
-            return f"{inner(left)} {_SQL_COMPARE[type(op)]} {inner(right)}"
-        case ast.BinOp(left=left, op=op, right=right):
-            return f"{inner(left)} {_SQL_BINARY[type(op)]} {inner(right)}"
-        case ast.BoolOp(op=op, values=values):
-            return (" AND " if isinstance(op, ast.And) else " OR ").join(inner(value) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"NOT {inner(operand)}"
-    raise ValueError(f"{ast.unparse(node)!r} can't stand in a check of {entity.role}: only its own columns can")
-
-
-def sql_literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool | int):
-        return str(int(value))
-    text = str(value).replace("'", "''")
-    return f"'{text}'"
 
 
 _PYTHON: Final = {"int": "int", "money": "int", "ref": "int", "bool": "bool", "date": "date", "datetime": "datetime"}

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from awm_factory.llm.offline.emit.expressions import check_sql, sql_literal
+from awm_factory.llm.offline.emit.sql import check_sql, invariants, sql_literal
 from awm_factory.llm.offline.ir import Column, Domain, Entity
 
 _TYPES: Final = {
@@ -18,8 +18,12 @@ _TYPES: Final = {
 
 
 def schema(domain: Domain) -> dict[str, Any]:
+    """Tables as a model would answer them, and besides, for the gates, the invariants that they keep."""
     tables = domain.entities.values()
-    return {"tables": [{"name": entity.plural, "ddl": _table(domain, entity), "indexes": _indexes(entity)} for entity in tables]}
+    return {
+        "tables": [{"name": entity.plural, "ddl": _table(domain, entity), "indexes": _indexes(entity)} for entity in tables],
+        "invariants": invariants(domain),
+    }
 
 
 def _table(domain: Domain, entity: Entity) -> str:
