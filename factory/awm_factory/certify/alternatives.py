@@ -10,7 +10,7 @@ from awm_factory.certify.weighing import difference, weigh
 from awm_factory.problems import Problem
 
 NAME = "alternatives"
-VERSION = 2
+VERSION = 3
 
 
 def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]:
@@ -31,7 +31,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
             for one in weighed.alternatives
             if not one.complete
         ]
-        if weighed.searched and not any(one.complete for one in weighed.searched):
+        if weighed.searched and not any(one.complete for one in (*weighed.searched, *weighed.alternatives)):
             words = answers.leaves_open(path.task.instruction)
             first, count = weighed.searched[0].attempt.what, len(weighed.searched)
             problems.append(

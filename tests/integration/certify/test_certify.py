@@ -150,6 +150,13 @@ def test_another_choice_of_an_open_task_is_no_near_miss_but_a_verifier_that_take
     one_row = bundle.with_(verifiers={(0, "code"): COUNTS_VISITS.replace("len(rows) == 1", "rows == [(2,)]")})
     (warning,) = of(certify(one_row, sandbox, OPTIONS), "alternatives")
     assert warning.severity == "warning" and '"any"' in warning.what
+    twice = Variant(why="and comes again", calls=[ToolCall(tool="add_visit", arguments={"keeper_id": 2})] * 2)
+    named = one_row.with_(
+        verifiers={(0, "code"): COUNTS_VISITS.replace("len(rows) == 1", "set(rows) == {(2,)}")},
+        solutions={0: one_row.solutions[0].model_copy(update={"alternatives": [twice]})},
+    )
+    certified = certify(named, sandbox, OPTIONS)
+    assert of(certified, "alternatives") == [] and certified.certificate.tasks[0].rates["choices_accepted"] == 0
     worded = bundle.with_(tasks=[Task(task_id=0, instruction="Let a keeper visit whose name has four letters.")])
     assert of(certify(worded, sandbox, OPTIONS), "near_misses") != []
     others = [Variant(why=f"keeper {n}", calls=[ToolCall(tool="add_visit", arguments={"keeper_id": n})]) for n in (1, 3)]
