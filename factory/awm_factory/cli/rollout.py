@@ -23,18 +23,26 @@ CONTAINER_TTL = 6 * 3600.0
 
 
 @click.command(short_help="Let a policy play episodes.")
-@click.option("--env", "envs", multiple=True, metavar="ENV", help="Environment to play; may be given more than once.")
+@click.option(
+    "--env", "envs", multiple=True, metavar="ENV",
+    help="Environment to play; may be given more than once. All of the fleet, if none is named.",
+)  # fmt: skip
 @click.option("--task", "tasks", multiple=True, type=click.IntRange(0), help="Task to play; all that ship where not given.")
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Episodes a task.")
 @click.option("--model", help="Name of the model. Also AWM_SYN_OVERRIDE_MODEL.")
 @click.option("--base-url", help="Where it is served, such as http://127.0.0.1:8000/v1. Also OPENAI_BASE_URL.")
 @click.option("--agent", metavar="NAME", help="A scripted agent instead: random, greedy, chaining, search or solution.")
 @click.option("--url", help="Play on the container that listens here (its port 8000) instead of starting one.")
-@click.option("--fleet", "fleet_url", metavar="URL", help="Play on leases of the fleet that listens here.")
+@click.option(
+    "--fleet",
+    "fleet",
+    metavar="NAME|URL",
+    help="Play on leases of a fleet: the workspace's own by its name, any by its URL.",
+)
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File that holds the container's or the fleet's token.",
+    help="File that holds the container's or the fleet's token; a fleet named by NAME has its own.",
 )
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("rollouts.jsonl"), show_default=True,
@@ -61,6 +69,9 @@ def rollout(workspace: Path | None, /, *, as_json: bool, **options: Any) -> None
 
     chosen = _settings(options)
     config = cli_settings.load(workspace)
+    options["place"] = url, token = _place(config, options)
+    if options["fleet"] and url and not options["envs"]:
+        options["envs"] = _served(url, token)
     policy = _policy(config, options)
     with Trajectories(options["output"], chosen.digest(policy.name)) as kept:
         plan = _plan(config, options)
@@ -119,23 +130,36 @@ def _policy(config: "Config", options: dict[str, Any]) -> "ModelPolicy | Scripte
     return ScriptedPolicy(options["agent"], bundles, options["seed"] or 0)
 
 
+def _place(config: "Config", options: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Address and token of what is named by --url or --fleet."""
+    token = options["token_file"].read_text(encoding="utf-8").strip() if options["token_file"] else None
+    named = options["fleet"]
+    if options["url"] and named:
+        raise UsageError("--url and --fleet name two places to play at; choose one")
+    if named and "://" not in named:
+        from awm_factory.fleet.files import FleetFiles
+        from awm_factory.fleet.operate import address
+
+        files = FleetFiles.of(config.workspace, named)
+        return address(files), token or files.token()
+    return options["url"] or named, token
+
+
 def _places(options: dict[str, Any], chosen: "Settings") -> "Places":
     from awm_factory.client import Fleet
     from awm_factory.rollout.places import Containers, Leases, Running
 
-    token = options["token_file"].read_text(encoding="utf-8").strip() if options["token_file"] else None
-    if options["fleet_url"]:
-        return Leases(Fleet.connect(options["fleet_url"], token, timeout=chosen.call_timeout), wait=CONTAINER_TTL)
-    if options["url"]:
-        return Running(options["url"], token, chosen.call_timeout)
-    return Containers(chosen.call_timeout, CONTAINER_TTL)
+    url, token = options["place"]
+    if url is None:
+        return Containers(chosen.call_timeout, CONTAINER_TTL)
+    if options["fleet"]:
+        return Leases(Fleet.connect(url, token, timeout=chosen.call_timeout), wait=CONTAINER_TTL)
+    return Running(url, token, chosen.call_timeout)
 
 
 def _plan(config: "Config", options: dict[str, Any]) -> "list[Chosen]":
     from awm_factory.rollout import Chosen
 
-    if options["url"] and options["fleet_url"]:
-        raise UsageError("--url and --fleet name two places to play at; choose one")
     if not options["envs"]:
         raise UsageError("say what to play: --env ENV; `awm-factory list` shows what there is")
     if options["url"] and len(options["envs"]) > 1:
@@ -146,6 +170,13 @@ def _plan(config: "Config", options: dict[str, Any]) -> "list[Chosen]":
         for task_id in options["tasks"] or _shipped(config, env_id)
         for sample in range(options["samples"])
     ]
+
+
+def _served(url: str, token: str | None) -> list[str]:
+    """Environments of a fleet."""
+    from awm_factory.client.sync import Fleet
+
+    return [one["env_id"] for one in Fleet.connect(url, token).status()["scenarios"]]
 
 
 def _shipped(config: "Config", env_id: str) -> list[int]:

@@ -2,93 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-import uvicorn
-from yarl import URL
 
 from awm_factory.client import EpisodeLost, Fleet, InfrastructureFault, UsageError, sync
-from awm_factory.fleet.lease.app import LeaseApp
-from awm_factory.fleet.lease.containers import LIMIT, Answer, Gone, HttpContainers, Plane
-from awm_factory.fleet.lease.metrics import Metrics
-from awm_factory.fleet.lease.service import Leases
-from awm_factory.fleet.lease.store import Store
 from client_support import TOKEN
-from fleet_support import Clock, until
+from fleet_support import until
+from lease_support import ENV, FLEET, service
 from runtime_support import Served, free_port, serve
 
 pytestmark = pytest.mark.anyio
-
-ENV = "library"
-FLEET = "the fleet's"
-
-
-class Local(HttpContainers):
-    """One container, on ports of this machine."""
-
-    def __init__(self, served: Served) -> None:
-        super().__init__(TOKEN)
-        self.served = served
-
-    async def resolve(self, service: str) -> list[str] | None:
-        return ["127.0.0.1"]
-
-    async def ask(
-        self,
-        address: str,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        plane: Plane = "control",
-        limit: float = LIMIT,
-    ) -> Answer:
-        port = self.served.port if plane == "control" else self.served.agent_port
-        if self.served.process.poll() is not None:
-            raise Gone("it was killed")
-        sent = {**(headers or {}), **(self._token if plane == "control" else {})}
-        return await self._once(method, URL(f"http://{address}:{port}{path}"), body, sent)
-
-
-@dataclass
-class Service:
-    leases: Leases
-    clock: Clock
-    fleet: Fleet
-
-    async def pass_by(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.leases._sooner.set()
-
-
-@asynccontextmanager
-async def service(
-    container: Served,
-    clock: Callable[[], float] | None = None,
-    port: int | None = None,
-    store: Path | None = None,
-    queue: int = 100,
-) -> AsyncIterator[Service]:
-    own, port, kept = Clock(), port or free_port(), Store(store)
-    async with (
-        Local(container) as containers,
-        Leases({ENV: ENV}, containers, kept, Metrics(), queue=queue, clock=clock or own) as leases,
-    ):
-        await until(lambda: bool(leases.known))
-        config = uvicorn.Config(LeaseApp(leases, FLEET, direct=False), port=port, lifespan="off", log_level="warning")
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server._serve())
-        await until(lambda: server.started)
-        try:
-            yield Service(leases, own, Fleet.connect(f"http://127.0.0.1:{port}", FLEET))
-        finally:
-            server.should_exit = True
-            await serving
-    kept.close()
 
 
 async def test_a_lease_is_an_episode_that_has_begun(container: Served) -> None:
@@ -153,6 +78,18 @@ async def test_whoever_finds_the_fleet_full_waits_as_long_as_it_was_told_to(dire
             patient = await waiting
             assert patient.instruction is not None
             await patient.close()
+
+
+async def test_an_agent_that_passes_the_service_by_has_no_more_calls_than_one_that_does_not(directory: Path) -> None:
+    with serve(directory, AWM_TOKEN=TOKEN, AWM_MAX_CALLS="3") as container:
+        async with service(container) as it, it.fleet.lease(ENV, 0) as env:
+            await env.call("list_loans")
+            path, asked = f"/episodes/{env.episode_id}/mcp", {"name": "list_loans", "arguments": {}}
+            replies = [await asyncio.to_thread(container.rpc, path, "tools/call", asked) for _ in range(3)]
+            assert ["result" in reply for reply in replies] == [True, True, False]
+            assert "has had its 3 calls" in replies[2]["error"]["message"]
+            with pytest.raises(InfrastructureFault, match="has had its 3 calls"):
+                await env.call("list_loans")
 
 
 async def test_a_lease_service_that_is_restarted_is_not_noticed(container: Served, tmp_path: Path) -> None:
