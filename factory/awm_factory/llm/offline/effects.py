@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from awm_factory.llm.offline.ir import Column, Domain, Entity
 from awm_factory.llm.offline.outcome import Added, Anything, Cell, Changed, Known, Made, Moment, Outcome, Removed
-from awm_factory.llm.offline.state import Edit, World
+from awm_factory.llm.offline.rows import Edit
+from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.trace import Trace, filled
 
 _LATER: Final = 97

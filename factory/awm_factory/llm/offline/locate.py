@@ -6,10 +6,11 @@ from datetime import datetime
 from itertools import combinations
 from typing import Any, Final
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.expr import split
 from awm_factory.llm.offline.ir import Entity, Operation, Param, ReturnRow
 from awm_factory.llm.offline.mention import Fact, Mention
-from awm_factory.llm.offline.state import LIMIT, MOST, Refusal, Result, plain
+from awm_factory.llm.offline.state import LIMIT, MOST, Result, plain
 from awm_factory.llm.offline.trace import Given, Trace
 
 CURRENT_USER: Final = 1

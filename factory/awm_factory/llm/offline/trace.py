@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.ir import Domain, Param, ReturnRow
-from awm_factory.llm.offline.state import Refusal, Result, World, plain
+from awm_factory.llm.offline.state import Result, World, plain
 from awm_runtime.contract import ToolCall
 
 

@@ -4,6 +4,7 @@ from datetime import date, datetime
 
 import pytest
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.expr import Bound, evaluate
 from awm_factory.llm.offline.ir import (
     Change,
@@ -23,7 +24,7 @@ from awm_factory.llm.offline.ir import (
     ReturnRow,
     Show,
 )
-from awm_factory.llm.offline.state import Refusal, World
+from awm_factory.llm.offline.state import World
 
 SHELF = Entity("shelf", "rack", "racks", (Column("name", "text", unique=True), Column("room", "int", low=0)), ("name",))
 BOOK = Entity(

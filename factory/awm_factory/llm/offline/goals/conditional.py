@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from awm_factory.bundle import Variant
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.act import Deed, deed
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.policy import is_rule, requires
 from awm_factory.llm.offline.goals.sets import RowSet, row_set
 from awm_factory.llm.offline.ir import Operation, Param
 from awm_factory.llm.offline.mention import Mention
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised
 

@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from awm_factory.bundle import Variant
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.ground import Draft, Ground, calls_with, drafted
 from awm_factory.llm.offline.goals.sets import Extreme, RowSet, extreme, extreme_place, place_of, row_set
 from awm_factory.llm.offline.goals.telling import tell
 from awm_factory.llm.offline.ir import Operation, Param
 from awm_factory.llm.offline.phrase import PLEAS, put
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Given, Trace
 from awm_factory.llm.offline.wording import with_more
 

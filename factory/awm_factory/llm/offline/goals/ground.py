@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from awm_factory.bundle import Variant
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.choosing import Chooser
 from awm_factory.llm.offline.effects import outcome
 from awm_factory.llm.offline.ir import Domain, Operation, Param
@@ -14,7 +15,7 @@ from awm_factory.llm.offline.locate import locate
 from awm_factory.llm.offline.mention import Mention, mention
 from awm_factory.llm.offline.outcome import Told, Wanted
 from awm_factory.llm.offline.phrase import Sentence, imperative
-from awm_factory.llm.offline.state import Refusal, Result, World
+from awm_factory.llm.offline.state import Result, World
 from awm_factory.llm.offline.trace import Arguments, Given, Trace, tool_call
 from awm_factory.llm.offline.wording import ASKING, LEAVING_OPEN, bare, numbers
 from awm_runtime.contract import ToolCall

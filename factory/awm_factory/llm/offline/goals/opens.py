@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from awm_factory.bundle import Variant
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.effects import label, outcome
 from awm_factory.llm.offline.goals.ground import Draft, Ground, calls_with, drafted
 from awm_factory.llm.offline.goals.sets import RowSet, place_of, row_set
 from awm_factory.llm.offline.ir import Operation, Param
 from awm_factory.llm.offline.outcome import Option, united
 from awm_factory.llm.offline.phrase import PLEAS, put
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Given, Trace
 
 _MOST: Final = 12

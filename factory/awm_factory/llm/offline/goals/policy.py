@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.expr import pieces
 from awm_factory.llm.offline.goals.act import deed
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
@@ -13,7 +14,6 @@ from awm_factory.llm.offline.goals.telling import tell
 from awm_factory.llm.offline.ir import Each, Operation, Require, Step, When
 from awm_factory.llm.offline.outcome import Told
 from awm_factory.llm.offline.phrase import Sentence
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised
 

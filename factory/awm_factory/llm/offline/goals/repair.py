@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.ir import Change, Column, Fill, Operation, Step, Value, When
-from awm_factory.llm.offline.state import Refusal, World
+from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import column_noun, quoted, spoken
 

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.telling import told_of
 from awm_factory.llm.offline.ir import Column, Field, Operation, ReturnRecord, ReturnTable
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised, column_noun
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from awm_factory.bundle import Variant
+from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.act import Deed, deed
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.sets import RowSet, place_of, row_set
 from awm_factory.llm.offline.ir import Operation
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.phrasing import is_update
-from awm_factory.llm.offline.state import Refusal
 from awm_factory.llm.offline.trace import Given, Trace
 from awm_factory.llm.offline.wording import capitalised, noun_of
 
