@@ -29,17 +29,21 @@ engine_option = click.option(
 def _wishes(command: F) -> F:
     """Options of `render` and `up`."""
     options = [
-        click.argument("envs", nargs=-1, metavar="[ENV]..."),
+        click.argument("envs", nargs=-1, metavar="[ENV[=N]]..."),
         click.option(
             "--envs",
             "first",
-            metavar="ENV",
-            help="The first environment; more may follow. All that have an image, if none is named.",
+            metavar="ENV[=N]",
+            help="The first environment; more may follow. All that have an image, if none is named. N: its containers.",
         ),
         name_option,
         engine_option,
         click.option(
-            "--replicas", type=click.IntRange(1, 1000), default=1, show_default=True, help="Containers of each environment."
+            "--replicas",
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Containers of each environment; N wins.",
         ),
         click.option(
             "--capacity", type=click.IntRange(1, 4096), default=128, show_default=True, help="Episodes of one container."

@@ -25,6 +25,7 @@ class Scenario:
     service: str
     """Its name in the networks' DNS, which answers with all replicas."""
     image: Image
+    replicas: int = 1
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Fleet:
     name: str
     lease: Image
     scenarios: list[Scenario]
-    replicas: int
     capacity: int
     """Episodes of one container."""
     queue: int

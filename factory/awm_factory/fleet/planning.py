@@ -1,7 +1,7 @@
 """From what a user wishes to a fleet that can be started: images found or pushed, limits worked out, a port chosen."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,15 +25,16 @@ BASE_MIB: Final = 384
 EPISODE_MIB: Final = 3
 """A container's limit: what it takes at rest and while it judges, and for each episode more than any was seen to take."""
 
-
 WARM_MIB: Final = 0.6
 """For each episode, of a database kept ready with its connection: as much as one of a quarter megabyte takes."""
 LEAST_WARM_MIB: Final = 32
+MOST_REPLICAS: Final = 1000
 
 
 @dataclass(frozen=True)
 class Wish:
     envs: Sequence[str]
+    """Names, each with `=N` behind it where it is to have N containers instead of `replicas`; all that have an image, if none."""
     name: str
     kind: EngineKind
     replicas: int
@@ -59,7 +60,7 @@ class Planned:
     def start(self, say: Callable[[str], None]) -> operate.Running:
         """Raises EngineError."""
         self.write()
-        expected = {scenario.env_id: self.fleet.replicas for scenario in self.fleet.scenarios}
+        expected = {scenario.env_id: scenario.replicas for scenario in self.fleet.scenarios}
         return operate.up(self.files, self.orchestrator, self.client, expected, say)
 
 
@@ -67,7 +68,8 @@ def plan(wish: Wish, config: Config, progress: Progress) -> Planned:
     """Raises UsageError, CatalogError, EngineError, BuildError, PushError."""
     files = FleetFiles.of(config.workspace, wish.name)
     catalog = Catalog(config.workspace)
-    env_ids = _env_ids(wish.envs, catalog)
+    counts = _counts(wish, catalog)
+    env_ids = list(counts)
     engine = ensure_engine(config, progress.say)
     info = engine.client.info()
     node = _ready_for(wish, config, info, progress)
@@ -77,16 +79,16 @@ def plan(wish: Wish, config: Config, progress: Progress) -> Planned:
     else:
         scenarios = choosing.local(env_ids, catalog, engine.client)
     lease = choosing.lease_image(ensure_lease_image(engine, config, progress.say), engine.client, wish.registry, log_dir)
+    scenarios = [replace(scenario, replicas=counts[scenario.env_id]) for scenario in scenarios]
     cpus = int(info.get("NCPU") or 1)
     fleet = Fleet(
         name=wish.name,
         lease=lease,
         scenarios=scenarios,
-        replicas=wish.replicas,
         capacity=wish.capacity,
         queue=wish.queue,
         port=wish.port or operate.free_port(files),
-        workers=wish.workers or max(1, cpus // (len(scenarios) * wish.replicas)),
+        workers=wish.workers or max(1, cpus // sum(counts.values())),
         memory_mib=wish.memory or BASE_MIB + EPISODE_MIB * wish.capacity,
         warm_mib=max(LEAST_WARM_MIB, round(WARM_MIB * wish.capacity)),
         node=node,
@@ -113,11 +115,18 @@ def find(name: str, kind: str, config: Config) -> tuple[FleetFiles, Orchestrator
     return FleetFiles.of(config.workspace, name), found, engine.client
 
 
-def _env_ids(names: Sequence[str], catalog: Catalog) -> list[str]:
-    if names:
-        return list(dict.fromkeys(name if is_env_id(name) else env_id(name) for name in names))
+def _counts(wish: Wish, catalog: Catalog) -> dict[str, int]:
+    """Containers by env_id. Raises UsageError."""
+    counts: dict[str, int] = {}
+    for named in wish.envs:
+        name, _, count = named.partition("=")
+        if "=" in named and not (count.isdecimal() and 1 <= int(count) <= MOST_REPLICAS):
+            raise UsageError(f"{named!r}: behind = stands how many containers, from 1 to {MOST_REPLICAS}")
+        counts[name if is_env_id(name) else env_id(name)] = int(count) if count else wish.replicas
+    if counts:
+        return counts
     if found := [row.env_id for row in catalog.rows() if row.image or row.pushed]:
-        return found
+        return dict.fromkeys(found, wish.replicas)
     raise UsageError(f"{catalog.registry} holds no environment with an image; run `awm-factory build` first")
 
 

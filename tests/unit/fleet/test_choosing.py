@@ -104,7 +104,16 @@ def test_what_a_swarm_needs_is_said_before_anything_is_pushed(
 
 
 def test_without_names_a_fleet_has_every_environment_with_an_image(catalog: Catalog) -> None:
-    assert planning._env_ids([], catalog) == ["bee_yard"]
-    assert planning._env_ids(["Bee yard", "bee_yard"], catalog) == ["bee_yard"]
+    assert planning._counts(wish(envs=[], replicas=2), catalog) == {"bee_yard": 2}
+    assert planning._counts(wish(envs=["Bee yard", "bee_yard"]), catalog) == {"bee_yard": 1}
     with pytest.raises(UsageError, match="run `awm-factory build` first"):
-        planning._env_ids([], Catalog(catalog.workspace / "elsewhere"))
+        planning._counts(wish(envs=[]), Catalog(catalog.workspace / "elsewhere"))
+
+
+def test_an_environment_may_have_more_containers_than_the_others(catalog: Catalog) -> None:
+    """Case 53: three of one and two of another."""
+    asked = wish(envs=["lamp_hire=3", "Cat hotel=2", "bee_yard"], replicas=4)
+    assert planning._counts(asked, catalog) == {"lamp_hire": 3, "cat_hotel": 2, "bee_yard": 4}
+    for wrong in ("lamp_hire=", "lamp_hire=0", "lamp_hire=many", "lamp_hire=1001"):
+        with pytest.raises(UsageError, match="how many containers, from 1 to 1000"):
+            planning._counts(wish(envs=[wrong]), catalog)

@@ -22,8 +22,7 @@ def fleet(**changes: object) -> Fleet:
     values: dict[str, object] = {
         "name": "trial",
         "lease": OWN,
-        "scenarios": [Scenario("bee_yard", "bee-yard", OWN), Scenario("2048", "2048", PUSHED)],
-        "replicas": 3,
+        "scenarios": [Scenario("bee_yard", "bee-yard", OWN, replicas=3), Scenario("2048", "2048", PUSHED, replicas=2)],
         "capacity": 128,
         "queue": 64,
         "port": 20500,
@@ -45,7 +44,7 @@ def test_the_file_for_compose_has_what_hardens_and_nothing_that_clashes() -> Non
         assert service.get("ports") == (["127.0.0.1:20500:8081"] if name == "lease" else None)
         assert {"type": "tmpfs", "target": "/tmp", "tmpfs": {"size": 67108864}} in service["volumes"]
     assert document["services"]["lease"]["networks"] == ["trainers"]
-    assert document["services"]["bee-yard"]["scale"] == 3
+    assert (document["services"]["bee-yard"]["scale"], document["services"]["2048"]["scale"]) == (3, 2)
     assert document["services"]["2048"]["labels"] == {"awm.env_id": "2048"}
 
 
@@ -75,7 +74,7 @@ def test_the_file_for_a_swarm_says_the_same_in_its_words_and_nothing_that_a_stac
         assert not ignored & set(service), name
         assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
         assert service["deploy"]["resources"]["limits"]["pids"] > 0 and service["deploy"]["resources"]["limits"]["memory"]
-    assert document["services"]["bee-yard"]["deploy"]["replicas"] == 3
+    assert [document["services"][name]["deploy"]["replicas"] for name in ("bee-yard", "2048")] == [3, 2]
     assert document["services"]["bee-yard"]["deploy"]["endpoint_mode"] == "dnsrr"
     assert document["services"]["lease"]["deploy"]["placement"] == {"constraints": ["node.id == n0de"]}
     assert document["networks"]["agents"] == {"internal": True, "driver": "overlay", "attachable": True}
@@ -148,6 +147,6 @@ def test_what_is_rendered_has_no_clash_and_tells_its_containers() -> None:
         service["ports"] = [{"published": port.split(":")[1]} for port in service.get("ports", [])]
     found = given.Document.model_validate(json.loads(json.dumps(document)))
     assert given.clashes(found) == []
-    assert found.expected() == {"bee_yard": 3, "2048": 3}
+    assert found.expected() == {"bee_yard": 3, "2048": 2}
     with pytest.raises(UsageError, match="no service lease"):
         given.Document.model_validate({"services": {"web": {}}}).expected()
