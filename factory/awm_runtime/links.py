@@ -5,10 +5,14 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from typing import cast
+from pathlib import Path
+from typing import Final, cast
 
 from awm_runtime import frames
 from awm_runtime.frames import Buffer, Frame
+
+PATIENCE: Final = 0.075
+"""Seconds that a call may take before its worker counts as held up, where others wait."""
 
 
 class WorkerGone(Exception):
@@ -39,8 +43,10 @@ class Link(asyncio.Protocol):
         self.pid = 0
         self.lost = False
         self.timed_out = False
-        self.since = 0.0
-        """When its current call began, by the loop's clock."""
+        self.held_up = False
+        """Whether its current call has used up PATIENCE, as `look` saw it last."""
+        self._seen: tuple[float, float] | None = None
+        """When its current call was first looked at, and how long the process had waited for a processor until then."""
         self._buffer = Buffer()
         self._early: Frame | None = None
         self._waiting: asyncio.Future[Frame] | None = None
@@ -85,7 +91,7 @@ class Link(asyncio.Protocol):
             raise WorkerGone(timeout=False)
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
-        self.since = loop.time()
+        self.held_up, self._seen = False, None
         timer = loop.call_later(time_limit, self._out_of_time)
         try:
             self._transport.write(frame.encode())
@@ -93,6 +99,32 @@ class Link(asyncio.Protocol):
         finally:
             timer.cancel()
             self._waiting = None
+            self.held_up, self._seen = False, None
+
+    def look(self, now: float) -> None:
+        """Find out whether its call holds it up. `now`: seconds of a clock that never goes back.
+
+        What counts is the time in which the process ran or slept. While it waits for a processor, a busy machine holds it up, and
+        more processes would make that busier yet. A reply that lies there unread is none of its time either.
+        """
+        if self._answered():
+            self.held_up = False
+            return
+        queued = queued_seconds(self.pid)
+        if self._seen is None:
+            self._seen = now, queued
+        self.held_up = (now - self._seen[0]) - (queued - self._seen[1]) >= PATIENCE
+
+    def _answered(self) -> bool:
+        if self._waiting is None or self._waiting.done():
+            return True
+        try:
+            self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     async def split(self) -> "Link":
         """A copy of the process behind this link, with a link of its own. Raises WorkerGone."""
@@ -117,6 +149,15 @@ class Link(asyncio.Protocol):
     def _out_of_time(self) -> None:
         self.timed_out = True
         self.kill()
+
+
+def queued_seconds(process: int) -> float:
+    """How long a process has waited for a processor since it began; 0 for one that is gone, or where the kernel does not tell."""
+    try:
+        # docs.kernel.org/scheduler/sched-stats.html: nanoseconds on a processor, nanoseconds waiting for one, time slices.
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 async def connect(ours: socket.socket) -> Link:

@@ -1,7 +1,7 @@
 """The supervisor's side of the environment: the zygote that imported it, and the workers it forks.
 
-A worker runs one call at a time. One that takes too long is killed; one that dies ends its own call only. While all are busy for
-longer than a moment, more are forked, so that hostile calls can't make others wait; these end when they are idle again.
+A worker runs one call at a time. One that takes too long is killed; one that dies ends its own call only. While calls wait for
+workers that long ones hold up, more are forked, so that hostile calls make nobody wait; these end when they are idle again.
 """
 
 import asyncio
@@ -17,8 +17,6 @@ from awm_runtime.frames import Buffer, Frame
 from awm_runtime.fresh import Fresh
 from awm_runtime.links import Link, WorkerGone, connect, hand_over
 
-PATIENCE: Final = 0.08
-"""Seconds that a call may take before its worker counts as held up, where others wait."""
 _LOOK: Final = 0.04
 """Seconds between two looks; with PATIENCE and a fork, what a call waits at most because of hostile ones."""
 MOST_EXTRA: Final = 32
@@ -173,20 +171,25 @@ class Pool:
 
     def _watch_stuck(self) -> None:
         """While calls wait, replace workers that are held up by a long call; being merely busy is no reason for more of them."""
-        if self._watching is not None or not self.waiting or self._closing or not self._settled.is_set():
-            return
-        self._watching = asyncio.get_running_loop().call_later(_LOOK, self._look_for_stuck)
+        if self._watching is None and self._settled.is_set():
+            self._look()
 
-    def _look_for_stuck(self) -> None:
+    def _look(self) -> None:
         self._watching = None
-        now = asyncio.get_running_loop().time()
-        moving = sum(now - link.since < PATIENCE for link in self.all)
-        for _ in range(self.size - moving - len(self._tasks)):
+        if not self.waiting or self._closing:
+            return
+        loop = asyncio.get_running_loop()
+        for link in self.all:
+            link.look(loop.time())
+        held_up = sum(link.held_up for link in self.all)
+        missing = self.size - (len(self.all) - held_up)
+        # Where none moves, the calls that wait may be as bad: twice as many each time, or each such round would cost a look more.
+        for _ in range((held_up if missing == self.size else missing) - len(self._tasks)):
             self._grow()
-        self._watch_stuck()
+        self._watching = loop.call_later(_LOOK, self._look)
 
     def _grow(self) -> None:
-        if len(self.all) < self.size + MOST_EXTRA:
+        if len(self.all) + len(self._tasks) < self.size + MOST_EXTRA:
             self._begin_task(self._add())
 
     def _begin_task(self, work: Coroutine[Any, Any, None]) -> None:
@@ -217,8 +220,7 @@ class Pool:
 
     def _held_up(self, done: Link) -> int:
         """Workers in a long call; while there are any, those forked in their place stay."""
-        now = asyncio.get_running_loop().time()
-        return sum(link is not done and link not in self.idle and now - link.since >= PATIENCE for link in self.all)
+        return sum(link.held_up for link in self.all if link is not done)
 
     def _lose(self, link: Link) -> None:
         """A dead worker: bury it, and fork another in its place."""

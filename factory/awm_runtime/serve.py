@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import signal
 import time
 from collections.abc import Coroutine, Iterator
@@ -94,18 +95,18 @@ async def _serve(settings: Settings, pool: Pool, episodes: Episodes) -> int:
     app = Control(episodes, settings.max_body).app(routes)
     control = ControlPlane(McpRoutes(episodes, trainer, settings.max_body), app, settings.token)
     servers = [
-        _server(activity.watch(control), settings.host, settings.port),
-        _server(activity.watch(AgentPlane(McpRoutes(episodes, agent, settings.max_body))), settings.host, settings.agent_port),
+        server(activity.watch(control), settings, settings.port),
+        server(activity.watch(AgentPlane(McpRoutes(episodes, agent, settings.max_body))), settings, settings.agent_port),
     ]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    running = [loop.create_task(server._serve()) for server in servers]
+    running = [loop.create_task(one._serve()) for one in servers]
     watchers = [loop.create_task(_watch(settings, pool, episodes, activity, stop)), loop.create_task(stop.wait())]
     await asyncio.wait([*running, watchers[1]], return_when=asyncio.FIRST_COMPLETED)
-    for server in servers:
-        server.should_exit = True
+    for one in servers:
+        one.should_exit = True
     failed = any(task.done() and (task.cancelled() or task.exception() or not stop.is_set()) for task in running)
     _, late = await asyncio.wait(running, timeout=_STOP_WITHIN)
     for task in [*late, *watchers]:
@@ -113,10 +114,10 @@ async def _serve(settings: Settings, pool: Pool, episodes: Episodes) -> int:
     return 1 if failed or pool.broken else 0
 
 
-def _server(app: App, host: str, port: int) -> uvicorn.Server:
+def server(app: App, settings: Settings, port: int) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
-        host=host,
+        host=settings.host,
         port=port,
         loop="none",
         http=HttpToolsProtocol,
@@ -127,6 +128,9 @@ def _server(app: App, host: str, port: int) -> uvicorn.Server:
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=1,
+        # As long as an episode may rest: a policy thinks for minutes between two calls, and to its client a closed connection may
+        # look like a lost episode.
+        timeout_keep_alive=math.ceil(settings.idle_ttl),
         ws_max_size=4 << 20,
     )
     return uvicorn.Server(config)
