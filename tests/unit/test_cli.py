@@ -317,10 +317,22 @@ def test_what_is_no_terminal_gets_every_cell_whole_on_one_line(
     assert all(cell in lines[2] for cell in cells)
 
 
-def test_progress_on_a_terminal_shows_a_bar_and_removes_what_is_done(
+def test_colours_that_are_forced_make_no_bars_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    with output.StderrProgress() as progress:
+        progress.total(1)
+        progress.stage("bee_yard", "check")
+        progress.done(GOOD)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "bee_yard: check" and told[1].startswith("bee_yard: built after")
+
+
+def test_progress_on_a_terminal_shows_a_bar_and_removes_what_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with output.StderrProgress() as progress:
         progress.total(None)

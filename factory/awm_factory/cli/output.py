@@ -41,6 +41,11 @@ def stdout() -> Console:
     return Console(width=UNBOUNDED, height=25, highlight=False)
 
 
+def stderr() -> Console:
+    """For progress: bars on a terminal, lines elsewhere. FORCE_COLOR asks for colours, not for bars in a log."""
+    return Console(stderr=True, highlight=False, force_terminal=sys.stderr.isatty())
+
+
 def print_json(value: Any) -> None:
     click.echo(TypeAdapter(type(value)).dump_json(value, indent=2).decode())
 
@@ -121,7 +126,7 @@ class StderrProgress:
     """Told what goes on from any thread: bars on a terminal, a line a stage elsewhere."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = stderr()
         self._lock = threading.Lock()
         self._bars: Bars | None = None
         self._all: Any = None

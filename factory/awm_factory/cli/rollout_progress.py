@@ -3,8 +3,9 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from awm_factory.cli.output import stderr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,7 @@ class RolloutProgress:
     def __init__(self, total: int, before: "Sequence[Rollout]") -> None:
         self._total, self._ended, self._rewards = total, 0, 0.0
         self._rewarded = self._failed = 0
-        self._console = Console(stderr=True, highlight=False)
+        self._console = stderr()
         columns = (
             TextColumn("episodes"),
             BarColumn(),
@@ -43,7 +44,7 @@ class RolloutProgress:
         tenths = self._ended * 10 // self._total
         self._count(rollout)
         if not self._console.is_terminal and self._ended * 10 // self._total > tenths:
-            self._console.print(f"{self._ended} of {self._total} episodes, {self._line()}")
+            self._console.print(f"{self._ended} of {self._total} episodes, {self._line()}", soft_wrap=True)
 
     def _count(self, rollout: "Rollout") -> None:
         self._ended += 1

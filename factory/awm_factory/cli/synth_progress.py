@@ -7,11 +7,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from awm_factory.cli.output import stderr
 
 if TYPE_CHECKING:
     from awm_factory.synthesis.report import Row
@@ -22,7 +24,7 @@ _SHOWN = ("tasks", "schema", "data", "spec", "code", "verifiers", "solutions", "
 class SynthProgress:
     def __init__(self, expected: int, spent: Callable[[], float] = lambda: 0.0) -> None:
         """`expected`: scenarios in all; `spent`: USD so far."""
-        self._console = Console(stderr=True, highlight=False)
+        self._console = stderr()
         self._lock = threading.Lock()
         self._expected = expected
         self._spent = spent
