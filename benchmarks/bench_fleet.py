@@ -4,7 +4,8 @@
 
 Client, lease service and containers share the machine's CPUs. All leases are held before the first call, and all episodes call at
 once, so a call's time is mostly its turn's. Afterwards every episode's answers and database are compared with those of one that
-played the same alone. Exit status 1 where one differs, anything is left over, or the fleet takes more than 2 GiB.
+played the same alone. An episode that is lost on the way is counted with its fault, and the others go on. Exit status 1 where one
+is lost or differs, anything is left over, or the fleet takes more than 2 GiB.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import json
 import os
 import sys
 import time
-from contextlib import AsyncExitStack
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -22,7 +24,6 @@ from fleet_bench import (
     Expected,
     Script,
     Times,
-    all_of,
     fleet,
     left_over,
     memory,
@@ -36,9 +37,12 @@ from fleet_bench import (
 
 from awm_factory.catalog import Catalog
 from awm_factory.client import AwmEnv, Fleet
+from awm_factory.errors import Fault
 from awm_factory.fleet.planning import Planned
 
 TARGET_MIB: Final = 2048
+WAIT: Final = 600.0
+"""Seconds that a lease may queue."""
 
 
 @dataclass
@@ -48,6 +52,8 @@ class Figures:
     calls_each: int
     containers: int
     load_before: float
+    """Of one minute, before the fleet is started and after the last verdict; beyond the second CPU others were at work."""
+    load_after: float
     start_s: float
     wall_s: float
     """From the first lease to the last verdict."""
@@ -65,12 +71,14 @@ class Figures:
     """Episodes of which a call or the verifier ran into its time limit, as happens on a machine that is busy otherwise."""
     strange: int
     """Other episodes whose answers or database are not those of an episode alone."""
+    lost: dict[str, int]
+    """Episodes that could not be played to their end, by fault and code."""
     leases_left: int
     left_over: list[str]
 
     @property
     def good(self) -> bool:
-        return not (self.strange or self.leases_left or self.left_over or self.peak_mib > TARGET_MIB)
+        return not (self.strange or self.lost or self.leases_left or self.left_over or self.peak_mib > TARGET_MIB)
 
 
 def main() -> int:
@@ -111,47 +119,57 @@ async def measure(
     envs = [env_id for env_id in envs if env_id in by_env]
     chosen = [by_env[envs[n % len(envs)]][n // len(envs) % len(by_env[envs[n % len(envs)]])] for n in range(episodes)]
     times = Times()
-    held: list[AwmEnv | None] = [None] * episodes
+    held: dict[int, AwmEnv] = {}
+    lost: Counter[str] = Counter()
     texts: list[list[str]] = [[] for _ in range(episodes)]
     rewards: list[float | None] = [None] * episodes
     late: set[int] = set()
 
-    async with AsyncExitStack() as stack:
+    async def lease(number: int) -> None:
+        env = there.lease(chosen[number].env_id, chosen[number].task_id, wait=WAIT)
+        with timed(times.lease):
+            held[number] = await env.__aenter__()
 
-        async def lease(number: int) -> None:
-            with timed(times.lease):
-                held[number] = await stack.enter_async_context(
-                    there.lease(chosen[number].env_id, chosen[number].task_id, wait=300)
-                )
-
-        async def episode(number: int) -> None:
-            env = held[number]
-            assert env is not None
-            for name, arguments in chosen[number].calls:
-                with timed(times.call):
-                    texts[number].append(await play(env, name, arguments))
-                if '"kind": "timeout"' in texts[number][-1]:
-                    late.add(number)
-
-        async def verify(number: int) -> None:
-            env = held[number]
-            assert env is not None
-            with timed(times.verify):
-                verdict = await env.submit(chosen[number].answer)
-            rewards[number] = verdict.reward
-            if verdict.error is not None:
+    async def episode(number: int) -> None:
+        for name, arguments in chosen[number].calls:
+            with timed(times.call):
+                texts[number].append(await play(held[number], name, arguments))
+            if '"kind": "timeout"' in texts[number][-1]:
                 late.add(number)
 
-        marks = [time.perf_counter()]
+    async def verify(number: int) -> None:
+        with timed(times.verify):
+            verdict = await held[number].submit(chosen[number].answer)
+        rewards[number] = verdict.reward
+        if verdict.error is not None:
+            late.add(number)
+
+    async def compare(number: int) -> None:
+        nonlocal strange
+        came: Expected = await outcome(held[number], chosen[number], texts[number], rewards[number])
+        strange += number not in late and came != expected[chosen[number]]
+
+    async def all_of(step: Callable[[int], Awaitable[None]], numbers: Iterable[int]) -> None:
+        async def one(number: int) -> None:
+            try:
+                await step(number)
+            except Fault as fault:
+                lost[f"{fault.fault}: {fault.code} ({step.__name__})"] += 1
+                if (env := held.pop(number, None)) is not None:
+                    await env.close()
+
+        await asyncio.gather(*map(one, list(numbers)))
+
+    strange = 0
+    marks = [time.perf_counter()]
+    try:
         for step in (lease, episode, verify):
-            await all_of([step(number) for number in range(episodes)])
+            await all_of(step, held if step is not lease else range(episodes))
             marks.append(time.perf_counter())
-        peak = memory(planned.client, label)
-        strange = 0
-        for number, env in enumerate(held):
-            assert env is not None
-            came: Expected = await outcome(env, chosen[number], texts[number], rewards[number])
-            strange += number not in late and came != expected[chosen[number]]
+        load_after, peak = os.getloadavg()[0], memory(planned.client, label)
+        await all_of(compare, held)
+    finally:
+        await asyncio.gather(*(env.close() for env in held.values()))
     status = await there.status()
     spans = [after - before for before, after in itertools.pairwise(marks)]
     return Figures(
@@ -160,6 +178,7 @@ async def measure(
         calls_each=calls,
         containers=sum(len(one["containers"]) for one in status["scenarios"]),
         load_before=round(load, 2),
+        load_after=round(load_after, 2),
         start_s=start,
         wall_s=marks[-1] - marks[0],
         leases_s=spans[0],
@@ -174,6 +193,7 @@ async def measure(
         rewarded=sum(reward == 1.0 for reward in rewards),
         too_slow=len(late),
         strange=strange,
+        lost=dict(lost),
         leases_left=status["leases"] + status["episodes"],
         left_over=[],
     )
@@ -182,7 +202,7 @@ async def measure(
 def show(found: Figures) -> None:
     rows = [
         ("episodes, scenarios, containers", f"{found.episodes}, {found.scenarios}, {found.containers}"),
-        ("load before", f"{found.load_before}"),
+        ("load of the machine, before -> after", f"{found.load_before} -> {found.load_after}"),
         ("fleet up, s", f"{found.start_s:.1f}"),
         (
             "wall: leases + calls + verifies, s",
@@ -197,6 +217,7 @@ def show(found: Figures) -> None:
         ("rewarded 1.0", f"{found.rewarded}"),
         ("episodes that ran into a time limit", f"{found.too_slow}"),
         ("episodes with anything of another's", f"{found.strange}"),
+        ("episodes lost", ", ".join(f"{count} x {fault}" for fault, count in found.lost.items()) or "none"),
         ("leases left / anything left over", f"{found.leases_left} / {', '.join(found.left_over) or 'nothing'}"),
     ]
     for name, value in rows:
