@@ -193,7 +193,8 @@ def _tail(world: World, entity: Entity, facts: Mapping[str, Fact], currency: str
             refs.append(f"{joint}{_preposition(entity, column)} {fact.text}")
         elif isinstance(fact, datetime | date):
             said = spoken(fact, column.kind, currency)
-            times.append(_timed(column, said, isinstance(fact, datetime)))
+            is_month = (column.name or column.key) == "month"
+            times.append(f"for {fact:%B %Y}" if is_month else _timed(column, said, isinstance(fact, datetime)))
         elif isinstance(fact, bool):
             others.append(f"with the {column_noun(column)} {spoken(fact, 'bool', currency)}")
         elif column.kind == "choice":
@@ -213,8 +214,8 @@ def _timed(column: Column, said: str, has_time: bool) -> str:
     name = column.name or column.key
     if name in ("starts_at", "starts_on", "held_on", "date", "day", "on_date"):
         return f"on {said}" if has_time else f"of {said}"
-    if name in ("dated_on", "month"):
-        return f"{'dated' if name == 'dated_on' else 'for the month'} {said}"
+    if name == "dated_on":
+        return f"dated {said}"
     if (told := event(name)) is not None:
         return f"{'who ' if told[1] == 'joined' else 'that ' if not told[0] else ''}{told[1]} on {said}"
     return f"with the {column_noun(column)} {said}"

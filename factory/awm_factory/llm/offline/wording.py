@@ -92,6 +92,7 @@ _DATES: Final = {
     "ends": "end date",
     "expires": "expiry date",
     "born": "date of birth",
+    "joined": "date of joining",
     "dated": "date",
     "worked": "date",
     "done": "date",

@@ -25,6 +25,8 @@ _MONTHS: Final = [
 ]
 _DAY: Final = rf"(?:(\d{{1,2}}) ({'|'.join(_MONTHS)}) (\d{{4}})|(\d{{4}})-(\d\d)-(\d\d))"
 _TIME: Final = re.compile(rf"\b{_DAY}(?:(?: at|,)? (\d{{1,2}}):(\d\d))?", re.IGNORECASE)
+_MONTH: Final = re.compile(rf"\bfor ({'|'.join(_MONTHS)}) (\d{{4}})\b", re.IGNORECASE)
+"""`for January 2026`, by which people name what is kept under its first day."""
 _AMOUNT: Final = re.compile(r"[$€£]\s?(\d[\d,]*\.\d\d)|(?<![\d.,])(\d[\d,]*\.\d\d) [A-Z]{3}\b")
 _NUMBER: Final = re.compile(r"(?<![\w.,:+-])\d+(?![\w:]|[.,]\d)")
 _QUOTE: Final = re.compile(r"\"([^\"]+)\"")
@@ -98,6 +100,8 @@ class Reading:
 
 
 def _times(text: str) -> Iterator[Spot[date]]:
+    for match in _MONTH.finditer(text):
+        yield Spot(date(int(match[2]), _MONTHS.index(match[1].lower()) + 1, 1), match.start(), match.end())
     for match in _TIME.finditer(text):
         if match[1]:
             year, month, day = int(match[3]), _MONTHS.index(match[2].lower()) + 1, int(match[1])

@@ -2,13 +2,16 @@
 
 import random
 from datetime import date, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from awm_factory.llm.offline.goals.ask import adds_up
 from awm_factory.llm.offline.ir import Column, Domain, Entity, Kind, Operation, Param, ReturnRow
-from awm_factory.llm.offline.mention import Mention
+from awm_factory.llm.offline.mention import Mention, describe
 from awm_factory.llm.offline.phrase import imperative
+from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.wording import attributive, column_noun, figure, option, quality, superlative
 from awm_factory.rollout.agents.matching import bounds_of
 from awm_factory.rollout.agents.reading import Reading
@@ -67,6 +70,7 @@ def test_a_reason_among_arguments_has_its_article_and_a_state_before_a_noun_its_
 
 ENTRY = Entity("books.entry", "account_entry", "account_entries", (Column("reference", "text"),), ("reference",))
 ACCOUNT = Entity("account", "account", "accounts", (Column("name", "text"),), ("name",))
+BARE = Entity("item", "item", "items", (Column("price_cents", "money"),), ("id",))
 UPDATE = Operation(
     "books.update",
     "act",
@@ -119,6 +123,20 @@ def said(operation: Operation, arguments: dict[str, Any], **names: str) -> set[s
     mentions = {key: Mention("account", 1, text, {}) for key, text in names.items()}
     found = [imperative(domain, operation, arguments, mentions, random.Random(seed)) for seed in range(20)]
     return {sentence.text for sentence in found if sentence is not None}
+
+
+def test_a_bill_is_for_a_month_and_an_entry_is_dated() -> None:
+    bill = Entity("bill", "bill", "bills", (Column("month", "date"), Column("dated_on", "date")), ("month",))
+    world = SimpleNamespace(domain=SimpleNamespace(currency="EUR", entity=lambda role: bill, nouns={}))
+    facts = {"month": date(2026, 1, 1), "dated_on": date(2026, 1, 4)}
+    assert describe(cast(World, world), bill, facts) == "the bill for January 2026 dated 4 January 2026"
+    assert [spot.value for spot in Reading("Waive the bill for January 2026.").times] == [date(2026, 1, 1)]
+
+
+def test_unit_prices_of_lines_are_not_added_up() -> None:
+    line = Entity("line", "line", "lines", (Column("quantity", "int"), Column("price_cents", "money")), ("id",))
+    assert not adds_up(line, line.column("price_cents"))
+    assert adds_up(line, Column("amount_cents", "money")) and adds_up(BARE, BARE.column("price_cents"))
 
 
 def test_a_mark_is_set_in_words_and_never_to_yes() -> None:

@@ -7,7 +7,7 @@ from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.reports import report
 from awm_factory.llm.offline.goals.sets import RowSet, extreme, extreme_place, row_set
 from awm_factory.llm.offline.goals.telling import told_of
-from awm_factory.llm.offline.ir import Column
+from awm_factory.llm.offline.ir import Column, Entity
 from awm_factory.llm.offline.outcome import Told
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import amount, capitalised, column_noun, with_more
@@ -93,7 +93,7 @@ def _count(ground: Ground) -> Draft | None:
 def _total(ground: Ground) -> Draft | None:
     for role in _roles(ground):
         entity = ground.domain.entity(role)
-        columns = [column for column in entity.columns if column.kind == "money" and not column.null]
+        columns = [column for column in entity.columns if column.kind == "money" and not column.null and adds_up(entity, column)]
         if not columns:
             continue
         column = ground.rng.choice(columns)
@@ -127,6 +127,11 @@ def _total(ground: Ground) -> Draft | None:
         if draft is not None:
             return draft
     return None
+
+
+def adds_up(entity: Entity, column: Column) -> bool:
+    """Not the price of one piece, where the row is about several."""
+    return not (entity.has("quantity") and column.key.startswith("price"))
 
 
 def _plural(figure: str) -> str:
