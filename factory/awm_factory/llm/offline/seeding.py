@@ -1,6 +1,7 @@
 """What a module fills its tables with: draws, moments around the world's first day, and rows of earlier modules."""
 
 import random
+import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
@@ -109,3 +110,16 @@ def price(rng: random.Random, low: float, high: float) -> int:
         step = 50 if amount >= 500 else 10
     rounded = amount // step * step
     return rounded if rounded >= least else least
+
+
+def graded(names: Sequence[str], prices: Sequence[int]) -> list[int]:
+    """The prices, dealt anew among names that differ in a number alone: the larger battery is the dearer one."""
+    found = list(prices)
+    kinds: dict[str, list[tuple[float, int]]] = {}
+    for place, name in enumerate(names):
+        if (number := re.search(r"\d+(?:\.\d+)?", name)) is not None:
+            kinds.setdefault(name.replace(number[0], "#", 1), []).append((float(number[0]), place))
+    for kind in kinds.values():
+        for (_, place), cents in zip(sorted(kind), sorted(prices[place] for _, place in kind), strict=True):
+            found[place] = cents
+    return found

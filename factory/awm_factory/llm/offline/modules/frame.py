@@ -1,10 +1,12 @@
 """The frame of every scenario: who works here, whom it serves, where it happens and what it is about."""
 
+from typing import Any
+
 from awm_factory.llm.offline import people
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, number, ref, text
 from awm_factory.llm.offline.ir import Change, Insert, Param, Require
 from awm_factory.llm.offline.kit import Kit
-from awm_factory.llm.offline.seeding import Seeding, price
+from awm_factory.llm.offline.seeding import Seeding, graded, price
 from awm_factory.llm.offline.words import snake
 
 FEATURES = ("activity", "notes", "addresses", "hours", "price_history")
@@ -295,6 +297,7 @@ def _seed_items(s: Seeding) -> None:
         s.insert("category", name=title, position=position)
     for category in s.rows("category"):
         low, high = item.prices.get(category["name"], item.price)
+        rows: list[dict[str, Any]] = []
         for name in item.names[category["name"]]:
             drawn = {
                 snake(attribute.name): s.pick(attribute.values)
@@ -302,15 +305,11 @@ def _seed_items(s: Seeding) -> None:
                 else s.rng.randint(*(round(bound) for bound in attribute.range or (1, 10)))
                 for attribute in item.attributes
             }
-            s.insert(
-                "item",
-                name=name,
-                category_id=category["id"],
-                price_cents=price(s.rng, low, high),
-                is_active=not s.chance(8),
-                created_at=s.past(150, 400),
-                **drawn,
-            )
+            rows.append(drawn | {"price_cents": price(s.rng, low, high), "is_active": not s.chance(8)})
+            rows[-1] |= {"name": name, "category_id": category["id"], "created_at": s.past(150, 400)}
+        prices = graded([row["name"] for row in rows], [row["price_cents"] for row in rows])
+        for one, price_cents in zip(rows, prices, strict=True):
+            s.insert("item", **(one | {"price_cents": price_cents}))
     if s.has("price_history"):
         for row in s.some(s.rows("item"), 8):
             old = max(10, row["price_cents"] * s.between(80, 95) // 1000 * 10)
