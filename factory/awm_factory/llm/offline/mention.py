@@ -216,6 +216,8 @@ def _timed(column: Column, said: str, has_time: bool) -> str:
         return f"on {said}" if has_time else f"of {said}"
     if name == "dated_on":
         return f"dated {said}"
+    if column_noun(column) == "date":
+        return f"on {said}"
     if (told := event(name)) is not None:
         return f"{'who ' if told[1] == 'joined' else 'that ' if not told[0] else ''}{told[1]} on {said}"
     return f"with the {column_noun(column)} {said}"

@@ -210,6 +210,8 @@ def _tail(
             parts.append(option(param, text))
         elif param.kind == "date" and param.key in _DIRECT:
             span += f" {_DIRECT[param.key]} {text}"
+        elif param.kind == "date" and noun == "date":
+            span += f" on {text}"
         else:
             parts.append(f"the {noun} {text}")
     rest = f" with {listed(parts)}" if parts else ""

@@ -84,7 +84,7 @@ def column_noun(column: Column | Param | Field) -> str:
 
 
 _NOUNS: Final = {"body": "text", "full_name": "name", "email": "e-mail address", "phone": "phone number"}
-_AMOUNTS: Final = {"goods": "value of the goods", "paid": "amount paid"}
+_AMOUNTS: Final = {"goods": "value of the goods", "paid": "amount paid", "minimum": "minimum amount"}
 _DATES: Final = {
     "starts": "start date",
     "begins": "start date",
@@ -130,7 +130,7 @@ def figure(column: Column | Param | Field, said: str, bound: str = "") -> str:
     noun = column_noun(column).removeprefix("number of ")
     if _is_counted(name):
         return f"{bound}{said} {_singular(noun) if said == '1' else noun}"
-    if name.endswith("ed") or name.startswith("per_"):
+    if name.endswith("ed") or name.startswith("per_") or name == "percent":
         return f"{bound}{said} {noun}"
     if _ORDINAL.search(name) and not bound:
         return f"the {noun} {said}"

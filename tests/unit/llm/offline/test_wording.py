@@ -29,6 +29,7 @@ from awm_factory.rollout.agents.reading import Reading
         ("notice_days", "int", "36", "36 notice days", "at most 36 notice days"),
         ("days_to_make", "int", "1", "1 day to make", "at most 1 day to make"),
         ("counted", "int", "7", "7 counted", "at most 7 counted"),
+        ("percent", "int", "15", "15 percent", "at most 15 percent"),
         ("reorder_at", "int", "5", "a reorder level of 5", "a reorder level of at most 5"),
         ("position", "int", "2", "the position 2", "a position of at most 2"),
         ("quantity", "int", "4", "a quantity of 4", "a quantity of at most 4"),
@@ -126,10 +127,13 @@ def said(operation: Operation, arguments: dict[str, Any], **names: str) -> set[s
 
 
 def test_a_bill_is_for_a_month_and_an_entry_is_dated() -> None:
-    bill = Entity("bill", "bill", "bills", (Column("month", "date"), Column("dated_on", "date")), ("month",))
+    bill = Entity(
+        "bill", "bill", "bills", (Column("month", "date"), Column("dated_on", "date"), Column("runs_on", "date")), ("month",)
+    )
     world = SimpleNamespace(domain=SimpleNamespace(currency="EUR", entity=lambda role: bill, nouns={}))
     facts = {"month": date(2026, 1, 1), "dated_on": date(2026, 1, 4)}
     assert describe(cast(World, world), bill, facts) == "the bill for January 2026 dated 4 January 2026"
+    assert describe(cast(World, world), bill, {"runs_on": date(2026, 1, 4)}) == "the bill on 4 January 2026"
     assert [spot.value for spot in Reading("Waive the bill for January 2026.").times] == [date(2026, 1, 1)]
 
 
