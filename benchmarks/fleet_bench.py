@@ -41,7 +41,7 @@ from fleet_yard import crash, renamed
 __all__ = ["crash"]
 
 NAME: Final = "bench"
-PATIENT: Final = 600.0
+PATIENT: Final = 300.0
 """Seconds for an answer."""
 
 
