@@ -1,12 +1,14 @@
 """fastapi-mcp's converter of OpenAPI to tools, without the rest of fastapi-mcp.
 
 Importing it the ordinary way brings in an MCP server and client, an HTTP client and a JSON Schema library: half a second of each
-container's start, for two modules of pure functions. So its packages are stood in for by empty ones while these two are loaded.
+container's start, for two modules of pure functions. So its packages are stood in for by empty ones while these two are loaded;
+and `mcp.types`, a seventh of what is imported else, by the one class that they make.
 """
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +16,15 @@ from types import ModuleType
 from typing import Any, Final
 
 _PACKAGES: Final = ("mcp", "fastapi_mcp", "fastapi_mcp.openapi")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A tool as fastapi-mcp describes it; the fields of `mcp.types.Tool` that it fills."""
+
+    name: str
+    description: str
+    inputSchema: dict[str, Any]  # noqa: N815 - the name on the wire
 
 
 @contextmanager
@@ -27,6 +38,9 @@ def _hollow_packages() -> Iterator[None]:
             package = ModuleType(name)
             package.__path__ = [str(_folder(name))]
             sys.modules[name] = package
+        types = ModuleType("mcp.types")
+        types.Tool = Converted  # type: ignore[attr-defined]
+        sys.modules["mcp.types"] = sys.modules["mcp"].types = types  # type: ignore[attr-defined]
         yield
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] in ("mcp", "fastapi_mcp")]:
@@ -46,5 +60,7 @@ with _hollow_packages():
     _convert: Any = import_module("fastapi_mcp.openapi.convert")
     _utils: Any = import_module("fastapi_mcp.openapi.utils")
 
-convert_openapi_to_mcp_tools: Callable[..., tuple[list[Any], dict[str, dict[str, Any]]]] = _convert.convert_openapi_to_mcp_tools
+convert_openapi_to_mcp_tools: Callable[..., tuple[list[Converted], dict[str, dict[str, Any]]]] = (
+    _convert.convert_openapi_to_mcp_tools
+)
 resolve_schema_references: Callable[..., dict[str, Any]] = _utils.resolve_schema_references

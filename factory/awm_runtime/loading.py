@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import uvicorn
 from fastapi import FastAPI
 from starlette.routing import Mount
+
+from awm_runtime.lean import Waiting
 
 FILE_NAME: Final = "app.py"
 MODULE_NAME: Final = "environment_app"
@@ -67,18 +68,24 @@ async def _start(app: FastAPI) -> None:
 
 @contextmanager
 def _no_server() -> Iterator[None]:
-    """While it is imported, `uvicorn.run` returns at once: the tools are served by us."""
-    real = uvicorn.run, uvicorn.Server.run, uvicorn.Server.serve
+    """While it is imported, `uvicorn.run` returns at once: the tools are served by us. Mostly it does not even import uvicorn."""
+    real: list[tuple[Any, str, Any]] = []
 
     async def serve(*_args: Any, **_options: Any) -> None:
         return None
 
-    uvicorn.run = uvicorn.Server.run = lambda *_args, **_options: None  # type: ignore[assignment]
-    uvicorn.Server.serve = serve  # type: ignore[method-assign]
+    def hold(uvicorn: Any) -> None:
+        run = lambda *_args, **_options: None  # noqa: E731 - three names of one function that does nothing
+        for holder, name, put in ((uvicorn, "run", run), (uvicorn.Server, "run", run), (uvicorn.Server, "serve", serve)):
+            real.append((holder, name, getattr(holder, name)))
+            setattr(holder, name, put)
+
     try:
-        yield
+        with Waiting("uvicorn", hold).on_watch():
+            yield
     finally:
-        uvicorn.run, uvicorn.Server.run, uvicorn.Server.serve = real  # type: ignore[method-assign]
+        for holder, name, value in real:
+            setattr(holder, name, value)
 
 
 def _find(module: types.ModuleType) -> FastAPI:

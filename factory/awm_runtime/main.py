@@ -9,10 +9,12 @@
 Any other command is executed as it stands, so that `docker run -it … bash` works.
 """
 
+import gc
 import os
 import shutil
 import sys
 
+from awm_runtime import lean
 from awm_runtime.console import complain, tell
 from awm_runtime.settings import Settings, SettingsError
 
@@ -44,13 +46,12 @@ def _run(command: str, arguments: list[str], settings: Settings) -> int:
 
             # First of all: it imports the environment while this process imports what serves it.
             zygote = Fresh.start("awm_runtime.zygote")
-            if command == "serve":
+            with lean.imports():
                 from awm_runtime.serve import serve
+                from awm_runtime.stdio import stdio
 
-                return serve(settings, zygote)
-            from awm_runtime.stdio import stdio
-
-            return stdio(settings, zygote)
+            gc.freeze()  # what was imported is never garbage; without this it is searched through now and then, while calls wait
+            return (serve if command == "serve" else stdio)(settings, zygote)
         from awm_runtime import commands
 
         return getattr(commands, command)(settings, arguments)  # type: ignore[no-any-return]

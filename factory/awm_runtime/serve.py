@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from awm_runtime.bundle_files import BundleFiles
@@ -22,6 +21,7 @@ from awm_runtime.fresh import Fresh
 from awm_runtime.http import App, Receive, Scope, Send
 from awm_runtime.judges import Judge
 from awm_runtime.mcp import McpServer
+from awm_runtime.one_write import OneWriteProtocol
 from awm_runtime.openenv import OpenEnv
 from awm_runtime.planes import AgentPlane, ControlPlane, McpRoutes
 from awm_runtime.pool import EnvironmentBroken, Order, Pool
@@ -120,7 +120,7 @@ def server(app: App, settings: Settings, port: int) -> uvicorn.Server:
         host=settings.host,
         port=port,
         loop="none",
-        http=HttpToolsProtocol,
+        http=OneWriteProtocol,
         ws=WebSocketsSansIOProtocol,
         lifespan="off",
         access_log=False,
