@@ -17,7 +17,7 @@ from awm_factory.errors import InfrastructureFault, UsageError
 AT_ONCE: Final = 128
 """Requests to one server; more wait their turn here, where waiting costs nothing."""
 KEEP: Final = 4.0
-"""Seconds an idle connection is kept. The runtime drops one after 5, and what is on its way then would be lost."""
+"""Seconds an idle connection is kept. Older images drop one after 5, and what is on its way then would be lost."""
 CONNECT: Final = 10.0
 """Seconds for a connection to be made."""
 PAUSE: Final = 0.1

@@ -17,7 +17,7 @@ CONTROL, AGENT = 8000, 8001
 Plane = Literal["control", "agent"]
 
 KEEP: Final = 4.0
-"""Seconds an idle connection is kept; the runtime drops one after 5, and what was on its way then would be lost."""
+"""Seconds an idle connection is kept; older images drop one after 5, and what was on its way then would be lost."""
 LIMIT: Final = 120.0
 """Seconds for any answer: a call may take 10 and a verdict 30, and both may have to wait for the container's turn."""
 PROBE_LIMIT: Final = 5.0

@@ -1,8 +1,8 @@
 """As many calls into a container as it has processes for them; more wait here, where waiting costs nothing.
 
-Past that number a busy container would start further processes, as it must where hostile calls hold up its own. With several
-containers on one machine each such process slows all others down, which starts more. So a call that takes long stops counting,
-and only what is held up leads to more.
+The container itself starts further processes only in the place of those that hostile calls hold up. An older image tells these by
+the time they take, so a busy machine would have it start more, and each slows all others down, which starts more. So calls wait here,
+but for those that take long and stop counting.
 """
 
 import asyncio
