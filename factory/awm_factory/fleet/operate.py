@@ -3,6 +3,7 @@
 import contextlib
 import random
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import docker
 import httpx
 from pydantic import ValidationError
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, wait_fixed
 
 from awm_factory.errors import EngineError, InfrastructureFault, UsageError
 from awm_factory.fleet import orchestrators
@@ -22,8 +23,8 @@ from awm_factory.fleet.render import port_of
 Say = Callable[[str], None]
 
 READY_WITHIN: Final = 120.0
-"""Seconds until a fleet's containers must answer, and `EACH` more for every one of them."""
-EACH: Final = 5.0
+"""Seconds without a further container that answers, after which a fleet that comes up is given up; a busy machine takes long for
+all of them."""
 _PORTS: Final = range(20000, 32768)
 """Below those that Linux gives to outgoing connections, one of which could hold ours when the service is restarted."""
 
@@ -102,26 +103,33 @@ def free_port(files: FleetFiles) -> int:
 
 def _wait_ready(files: FleetFiles, client: docker.DockerClient, label: str, expected: dict[str, int], say: Say) -> None:
     shown = ""
+    most, moved = -1, time.monotonic()
 
     def look() -> dict[str, int]:
-        nonlocal shown
+        nonlocal shown, most, moved
         try:
             scenarios = _ask(files).scenarios
         except httpx.HTTPError:
             scenarios = []
         there = {one.env_id: len(one.containers) for one in scenarios}
+        if sum(there.values()) > most:
+            most, moved = sum(there.values()), time.monotonic()
         text = f"{sum(there.values())} of {sum(expected.values())} containers answer"
         if text != shown:
             say(text)
             shown = text
         return {env_id: count - there.get(env_id, 0) for env_id, count in expected.items() if there.get(env_id, 0) < count}
 
-    limit = READY_WITHIN + EACH * sum(expected.values())
+    def stands(_: RetryCallState) -> bool:
+        return time.monotonic() - moved > READY_WITHIN
+
     try:
-        Retrying(stop=stop_after_delay(limit), wait=wait_fixed(0.25), retry=retry_if_result(bool))(look)
+        Retrying(stop=stands, wait=wait_fixed(0.25), retry=retry_if_result(bool))(look)
     except RetryError as late:
         missing = ", ".join(f"{count} of {env_id}" for env_id, count in late.last_attempt.result().items())
-        raise EngineError(f"the fleet did not come up within {limit:g} s; these do not answer: {missing}") from None
+        raise EngineError(
+            f"the fleet did not come up: no further container answered within {READY_WITHIN:g} s, and these do not: {missing}"
+        ) from None
 
 
 def _ask(files: FleetFiles) -> Status:

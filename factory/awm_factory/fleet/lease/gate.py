@@ -1,8 +1,8 @@
 """As many calls into a container as it has processes for them; more wait here, where waiting costs nothing.
 
 The container itself starts further processes only in the place of those that hostile calls hold up. An older image tells these by
-the time they take, so a busy machine would have it start more, and each slows all others down, which starts more. So calls wait here,
-but for those that take long and stop counting.
+the time they take, so a busy machine would have it start more, and each slows all others down, which starts more. So calls wait
+here, but for those that take long and stop counting.
 """
 
 import asyncio
