@@ -18,6 +18,8 @@ from awm_factory.sandbox import ProcessSandbox, Sandbox
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 PLANTED = DATA / "planted_faults"
+OF_APPS = ("schema", "data", "interface", "behaviour", "reset", "solvable")
+"""Gates that a fault of an app can show to; those of verifiers look at what verifiers do and say, each time the same."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,10 @@ def seen_by(before: Certificate, after: Certificate) -> list[Problem]:
 
 
 def part_of(fault: Fault, bundle: Bundle) -> tuple[Bundle, Options]:
-    """What a fault can bear on: of a verifier, its own task; of an app or its data, all but the trials of verifiers."""
+    """What a fault can bear on: of a verifier, its own task; of an app or its data, the app and the solutions."""
     if not fault.part.startswith("verifiers/"):
         judged = {key: code for key, code in bundle.verifiers.items() if key[1] == "code"}
-        return bundle.with_(verifiers=judged), Options(mutants=0, solvable_runs=2)
+        return bundle.with_(verifiers=judged), Options(mutants=0, solvable_runs=2, gates=OF_APPS)
     task_id = int(fault.part.split("/")[1].split(".")[0])
     return bundle.with_(tasks=[task for task in bundle.tasks if task.task_id == task_id]), Options(calls=120, solvable_runs=2)
 
@@ -112,6 +114,8 @@ def run(chosen: Iterable[Fault], sandbox: Sandbox) -> Iterable[tuple[Fault, list
         key = fault.env, bundle.tasks[0].task_id if len(bundle.tasks) == 1 else -1
         if key not in sound:
             sound[key] = certify(bundle, sandbox, options).certificate
+            if errors := [problem.what for problem in sound[key].problems if problem.severity == "error"]:
+                raise AssertionError(f"{fault.env} is not sound without a fault: {errors[0]}")
         yield fault, seen_by(sound[key], certify(fault.planted(bundle), sandbox, options).certificate)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from awm_runtime import relations
+from awm_runtime import listing, relations
 from awm_runtime.arguments import resource_of
 from awm_runtime.contract import Tool, ToolCall, ToolResult
+from awm_runtime.listing import choices_of
 from awm_runtime.relations import LIMITS, rows_of
 
 Ask = Callable[[ToolCall], Awaitable[ToolResult]]
@@ -78,6 +79,9 @@ class Readers:
                 )
                 return
             one = _object(answer.content, row)
+            if (what := relations.miscounted(one)) is not None:
+                yield Disagreement("page", get.name, f"for {key!r} it says {what}", [call])
+                return
             wrong = [name for name in row if name in one and _plain(row[name]) and _plain(one[name]) and row[name] != one[name]]
             if wrong:
                 what = f"for {key!r} {tool.name} says {wrong[0]} = {row[wrong[0]]!r}, {get.name} says {one[wrong[0]]!r}"
@@ -89,8 +93,11 @@ async def _relations(ask: Ask, whole: ToolCall, rows: list[Schema], tool: Tool) 
     properties = _properties(tool)
     async for told in relations.pages(ask, tool, rows, properties):
         yield told
-    if _is_whole(whole, tool, rows):
-        for name, values in ((name, _enum(schema)) for name, schema in properties.items()):
+    all_seen = _is_whole(whole, tool, rows)
+    async for told in listing.kept(ask, whole, rows, tool, all_seen=all_seen):
+        yield told
+    if all_seen:
+        for name, values in ((name, choices_of(schema)) for name, schema in properties.items()):
             if values and name in rows[0]:
                 async for told in relations.choices(ask, whole, rows, name, values):
                     yield told
@@ -149,7 +156,11 @@ def _filtered_field(name: str, row: Schema) -> tuple[str | None, int]:
 def _breaks(field: str, bound: int, value: Any, rows: list[Schema], chosen: list[Schema], *, whole_seen: bool) -> str | None:
     if bound:
         beyond = [row[field] for row in chosen if isinstance(row.get(field), (int, float)) and (row[field] - value) * bound < 0]
-        return f"gives a row with {field} = {beyond[0]!r}" if beyond else None
+        if beyond:
+            return f"gives a row with {field} = {beyond[0]!r}"
+        numbers = [row[field] for row in rows if isinstance(row.get(field), (int, float))]
+        wanted = sum((number - value) * bound >= 0 for number in numbers)
+        return f"gives {len(chosen)} rows of {wanted}" if whole_seen and len(chosen) < wanted else None
     text = isinstance(value, str)
     other = [row.get(field) for row in chosen if not (_contains(row.get(field), value) if text else row.get(field) == value)]
     if other:
@@ -207,11 +218,6 @@ def _most(tool: Tool) -> dict[str, Any]:
         if most is not None:
             found[name] = most
     return found
-
-
-def _enum(schema: Schema) -> list[Any]:
-    options = [schema, *(schema.get("anyOf") or ())]
-    return next((list(option["enum"]) for option in options if option.get("enum")), [])
 
 
 def _maximum(schema: Schema) -> int | None:

@@ -4,6 +4,7 @@ A name such as `booking_id` is given what results called `booking_id`, or the `i
 """
 
 import random
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -88,6 +89,17 @@ def resource_of(path: str) -> str:
     """`/api/bookings/{booking_id}` speaks of a booking."""
     fixed = [part for part in path.split("/") if part and not part.startswith("{")]
     return singular(fixed[-1].replace("-", "_")) if fixed else ""
+
+
+def table_of(argument: str, names: Iterable[str]) -> str | None:
+    """The table that an argument such as `customer_id` is a key of; of `lot_id` also `vaccine_lots`, where no other ends so."""
+    stem = argument.lower().removesuffix("id").removesuffix("_")
+    by_name = {name.lower(): name for name in names}
+    if not stem or (found := named_table(stem, by_name)) is not None:
+        return found if stem else None
+    endings = (stem, stem + "s", stem + "es", stem.removesuffix("y") + "ies")
+    alike = [name for lower, name in by_name.items() if any(lower.endswith("_" + ending) for ending in endings)]
+    return alike[0] if len(alike) == 1 else None
 
 
 class Maker:

@@ -68,6 +68,7 @@ _JOBS: Final = {
     "app": check_app.checker,
     "play": trials.player,
     "explore": explore.explorer,
+    "probe": explore.prober,
     "repeat": explore.repeater,
 }
 

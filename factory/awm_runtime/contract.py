@@ -407,6 +407,7 @@ class Violation(Wire):
     kind: Literal[
         "exception",
         "unhandled",
+        "constraint",
         "invariant",
         "read_writes",
         "failed_call_writes",
@@ -414,6 +415,10 @@ class Violation(Wire):
         "list_get",
         "filter",
         "page",
+        "sort",
+        "given",
+        "again",
+        "limit",
         "reach",
         "dangling",
         "negative",
@@ -442,12 +447,21 @@ class WriteSample(Wire):
     tables: list[str]
 
 
+class RefusalSample(Wire):
+    """Calls, from a fresh episode, of which the last is refused with a number in its words."""
+
+    calls: list[ToolCall]
+    words: str
+    """What it is refused with, without figures."""
+
+
 class ExploreReply(Wire):
     op: Literal["explore"] = "explore"
     calls: int
     uses: dict[str, ToolUse]
     violations: list[Violation]
     writes: list[WriteSample]
+    refusals: list[RefusalSample] = []
     repeats: list[str]
     """Digests of one sequence played in two fresh processes, and once more in the second of them."""
     reset_identical: bool

@@ -72,7 +72,7 @@ class Errands:
         for script in self._scripts:
             for place, call in enumerate(script):
                 if self._writes(call.tool):
-                    for path in _numbers(call.arguments):
+                    for path in numbers(call.arguments):
                         for step in (1, -1):
                             found.setdefault((call.tool, path, step), (script[: place + 1], path, step))
         return list(found.values())[:_EDGES]
@@ -82,15 +82,15 @@ class Errands:
         return tool is not None and tool.method != "GET"
 
 
-def _numbers(value: Any, path: Path = ()) -> Iterator[Path]:
+def numbers(value: Any, path: Path = ()) -> Iterator[Path]:
     """Where numbers stand that are no ids; a reference to an earlier result may turn out to be one."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if not key.lower().endswith(("id", "ids")):
-                yield from _numbers(inner, (*path, key))
+                yield from numbers(inner, (*path, key))
     elif isinstance(value, list):
         for place, inner in enumerate(value[:2]):
-            yield from _numbers(inner, (*path, place))
+            yield from numbers(inner, (*path, place))
     elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, str) and value.startswith("{{")):
         yield path
 

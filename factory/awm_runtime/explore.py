@@ -8,12 +8,12 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from awm_runtime import batches, dump, trials
+from awm_runtime import batches, dump, probing, trials
 from awm_runtime.children import ChildFailed
-from awm_runtime.contract import ExploreReply, ExploreRequest, ToolCall, ToolUse, Violation, WriteSample
+from awm_runtime.contract import ExploreReply, ExploreRequest, RefusalSample, ToolCall, ToolUse, Violation, WriteSample
 from awm_runtime.explorer import DEPTH, PIECE, Explorer
 from awm_runtime.homes import Home, Job, keeps_state
 from awm_runtime.watched import Watched
@@ -21,7 +21,7 @@ from awm_runtime.watched import Watched
 _VIOLATIONS: Final = 40
 _DEATHS: Final = 2
 """Processes that may be lost before an exploration is given up."""
-_TRIES: Final = 4
+_TRIES: Final = 3
 """Successful calls without effect that make a writing tool suspect."""
 
 
@@ -44,7 +44,10 @@ def explore(request: ExploreRequest, memory: int, home: Home | None = None) -> E
     fork = home.forks("explore", data) if home is not None else fresh(explorer, data)
     done = batches.each(pieces, fork, limit, deaths=_DEATHS)
     parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done.pieces]
-    joined = _joined(parts, {}, _noted(done.last))
+    explored = _joined(parts, {}, _noted(done.last))
+    joined = _probed(
+        explored, request, (lambda order: home.forks("probe", order)) if home else lambda order: fresh(prober, order)
+    )
     sequence = _sequence(joined)
     if not sequence:
         return joined
@@ -67,10 +70,38 @@ def explorer(env: Watched, order: bytes, note: batches.Note) -> batches.Piece:
     return lambda index: loop.run_until_complete(one.piece(index)).model_dump_json().encode()
 
 
+def prober(env: Watched, order: bytes, note: batches.Note) -> batches.Piece:
+    """Asks one writing tool a piece what chance hardly comes by. Runs in a confined child."""
+    known, loop = probing.Order.model_validate_json(order), asyncio.new_event_loop()
+
+    def told(sequence: list[ToolCall]) -> None:
+        note(json.dumps([call.model_dump(mode="json") for call in sequence]).encode())
+
+    one = probing.Prober(Explorer(env, known.request, told), known)
+    return lambda index: loop.run_until_complete(one.piece(index)).model_dump_json().encode()
+
+
 def repeater(env: Watched, order: bytes, _note: batches.Note) -> batches.Piece:
     """Plays the one script of a request twice. Runs in a confined child."""
     request, loop = ExploreRequest.model_validate_json(order), asyncio.new_event_loop()
     return lambda _: loop.run_until_complete(_digests(env, request.scripts[0], request.seed))
+
+
+def _probed(seen: ExploreReply, request: ExploreRequest, forks: Callable[[bytes], batches.Fork]) -> ExploreReply:
+    """What was explored, and what its tools answer when each is asked by what was seen of it."""
+    source = request.source.model_copy(update={"db": "", "app_code": ""})
+    tools = sorted(seen.uses)
+    order = probing.Order(
+        request=request.model_copy(update={"source": source}),
+        tools=tools,
+        samples=list({sample.calls[-1].tool: sample for sample in reversed(seen.writes)}.values()),
+        refusals=seen.refusals,
+        uses=seen.uses,
+    )
+    limit = request.call_limit * 3 + probing.SECONDS
+    done = batches.each(len(tools), forks(order.model_dump_json().encode()), limit, deaths=_DEATHS)
+    parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done.pieces]
+    return _joined([seen, *parts], {}, _noted(done.last)).model_copy(update={"refusals": []})
 
 
 def _noted(text: bytes) -> list[ToolCall]:
@@ -84,6 +115,7 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
     """`last`: the calls under way when a process ended, if one did."""
     violations: dict[tuple[str, str, str], Violation] = {}
     writes: list[WriteSample] = []
+    refusals: dict[tuple[str, str], RefusalSample] = {}
     for part in parts:
         if isinstance(part, ChildFailed):
             tool = last[-1].tool if last else ""
@@ -95,6 +127,10 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
             if key not in violations or len(violation.calls) < len(violations[key].calls):
                 violations[key] = violation
         writes += part.writes
+        for refusal in part.refusals:
+            said = refusal.calls[-1].tool, refusal.words
+            if said not in refusals or len(refusal.calls) < len(refusals[said].calls):
+                refusals[said] = refusal
         for name, use in part.uses.items():
             before = uses.get(name, ToolUse())
             uses[name] = ToolUse(**{key: getattr(before, key) + getattr(use, key) for key in ToolUse.model_fields})
@@ -104,6 +140,7 @@ def _joined(parts: Sequence[ExploreReply | ChildFailed], uses: dict[str, ToolUse
         uses=uses,
         violations=sorted(found, key=lambda v: (v.kind, v.tool, len(v.calls)))[:_VIOLATIONS],
         writes=sorted(writes, key=lambda sample: len(sample.calls)),
+        refusals=list(refusals.values()),
         repeats=[],
         reset_identical=True,
     )

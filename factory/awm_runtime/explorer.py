@@ -5,11 +5,21 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from awm_runtime import canonical, clock
+from awm_runtime import canonical, clock, limits
 from awm_runtime.agreement import Disagreement, Readers
 from awm_runtime.arguments import Maker, Pool, resource_of
 from awm_runtime.binding import SlotBroken
-from awm_runtime.contract import ExploreReply, ExploreRequest, Tool, ToolCall, ToolResult, ToolUse, Violation, WriteSample
+from awm_runtime.contract import (
+    ExploreReply,
+    ExploreRequest,
+    RefusalSample,
+    Tool,
+    ToolCall,
+    ToolResult,
+    ToolUse,
+    Violation,
+    WriteSample,
+)
 from awm_runtime.errands import Errands, moved
 from awm_runtime.references import filled_in
 from awm_runtime.watched import Watched
@@ -21,12 +31,12 @@ PIECE: Final = 60
 """Calls that one piece of work makes; a piece that dies costs only these."""
 _REPLAYS: Final = 60
 """Replays that shrinking one fault may take."""
-_ASKS_ONLY: Final = re.compile(
+ASKS_ONLY: Final = re.compile(
     r"(?:^|_)(?:search|list|get|find|fetch|check|preview|calculate|compute|validate|export|estimate|quote|lookup|query|count|compare|"
     r"simulate|verify|suggest|login|track|download|generate)(?:_|$)"
 )
 """Verbs of tools that may well say yes and change nothing."""
-_IDLE: Final = ("no_effect", "idle")
+IDLE: Final = ("no_effect", "idle")
 _LOOKED_AT: Final = 3
 _SWEPT: Final = 40
 """Rows on which a reading tool is tried."""
@@ -48,8 +58,8 @@ class Explorer:
         self.uses: dict[str, ToolUse] = {}
         self.watcher = Watcher(env, request, self.start, self.readers, self.uses)
 
-    async def piece(self, index: int) -> ExploreReply:
-        """One share of the budget, on its own seed, so that what a piece finds does not depend on those before."""
+    async def begin(self, index: int) -> Maker:
+        """Forget all but what every list shows at the start; the maker has a seed of its own."""
         if self.known is None:
             for tool in self.readers.lists:
                 await self._warm_up(tool)
@@ -60,7 +70,12 @@ class Explorer:
         self.errands = Errands(self.tools, self.request.scripts, self.uses)
         self.watcher.uses = self.uses
         self.repeated: set[str] = set()
-        maker = Maker(self.start, self.pool, self.start.world_time, self.request.seed * 1009 + index)  # type: ignore[arg-type]
+        self.refusals: dict[tuple[str, str], list[ToolCall]] = {}
+        return Maker(self.start, self.pool, self.start.world_time, self.request.seed * 1009 + index)  # type: ignore[arg-type]
+
+    async def piece(self, index: int) -> ExploreReply:
+        """One share of the budget, on its own seed, so that what a piece finds does not depend on those before."""
+        maker = await self.begin(index)
         faults: list[tuple[Fault, list[ToolCall]]] = []
         writes: list[WriteSample] = []
         if index == 0:
@@ -87,6 +102,7 @@ class Explorer:
             uses=self.uses,
             violations=[violation for violation in violations if violation is not None],
             writes=writes,
+            refusals=[RefusalSample(calls=calls, words=words) for (_, words), calls in self.refusals.items()],
             repeats=[],
             reset_identical=True,
         )
@@ -128,8 +144,9 @@ class Explorer:
                     self.note(sequence)
                     content, result, found = await self.watcher.observe(slot, state, sequence[-1], place + 1)
                     results.append(result)
+                    self._remember(sequence, result)
                     faults += [(fault, list(sequence)) for fault in found]
-                    self._count(call.tool, result.kind, changed=content is not None)
+                    self.count(call.tool, result.kind, changed=content is not None)
                     state = content or state
             except (LookupError, SlotBroken):
                 continue
@@ -170,12 +187,13 @@ class Explorer:
                 content, result, found = await self.watcher.observe(slot, state, call, step)
             except SlotBroken as error:
                 faults.append((Fault("exception", tool.name, f"it leaves the database locked: {error}"), list(sequence)))
-                self._count(tool.name, "internal", changed=False)
+                self.count(tool.name, "internal", changed=False)
                 return sequence, faults, writes
             if again is None:
                 results.append(result)
+            self._remember(sequence, result)
             faults += [(fault, list(sequence)) for fault in found]
-            self._count(tool.name, result.kind, changed=content is not None)
+            self.count(tool.name, result.kind, changed=content is not None)
             again = call if content is not None and tool.name not in self.repeated else None
             if again is not None:
                 self.repeated.add(tool.name)
@@ -183,7 +201,7 @@ class Explorer:
                 self.pool.learn(result.content, resource_of(tool.path))
                 if content is not None:
                     maker.recent.learn(result.content, resource_of(tool.path))
-                if tool.method != "GET" and not _ASKS_ONLY.search(tool.name.lower()) and content is None:
+                if tool.method != "GET" and not ASKS_ONLY.search(tool.name.lower()) and content is None:
                     what = "it answers that all went well and changes nothing"
                     faults += [(Fault(kind, tool.name, what), list(sequence)) for kind in ("no_effect", "idle")]
                 if content is not None and state is None:
@@ -194,7 +212,14 @@ class Explorer:
             faults += [(fault, list(sequence)) for fault in await self._agreement(state, maker.random)]
         return sequence, faults, writes
 
-    def _count(self, name: str, kind: str, *, changed: bool) -> None:
+    def _remember(self, sequence: list[ToolCall], result: ToolResult) -> None:
+        """Of each wording of a refusal that names a number the shortest way to it."""
+        if limits.names_limit(sequence[-1], result):
+            known = self.refusals.setdefault((sequence[-1].tool, limits.pattern(result)), list(sequence))
+            if len(sequence) < len(known):
+                known[:] = sequence
+
+    def count(self, name: str, kind: str, *, changed: bool) -> None:
         use = self.uses.get(name, ToolUse())
         self.uses[name] = ToolUse(
             calls=use.calls + 1,
@@ -225,12 +250,12 @@ class Explorer:
     async def _shrunk(self, fault: Fault, sequence: list[ToolCall]) -> Violation | None:
         """The fault by fewer calls; None for one that does not come again from a fresh episode."""
         left = _REPLAYS
-        if sequence and fault.kind not in _IDLE and await self._shows(sequence, fault) is None:
+        if sequence and fault.kind not in IDLE and await self._shows(sequence, fault) is None:
             return None
-        if fault.kind in _IDLE:
+        if fault.kind in IDLE:
             sequence = sequence[-1:] if await self._answers_ok(sequence[-1:]) else sequence
         place = 0
-        while sequence and place < len(sequence) - (0 if fault.shown_by else 1) and left > 0 and fault.kind not in _IDLE:
+        while sequence and place < len(sequence) - (0 if fault.shown_by else 1) and left > 0 and fault.kind not in IDLE:
             shorter = sequence[:place] + sequence[place + 1 :]
             left -= 1
             seen = await self._shows(shorter, fault)

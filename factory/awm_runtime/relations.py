@@ -73,6 +73,18 @@ def total(content: Any, rows: Rows, whole: ToolCall) -> list[Told]:
     return []
 
 
+def miscounted(one: dict[str, Any]) -> str | None:
+    """A number that says how long the list beside it is, and is wrong: `item_count` beside `items`."""
+    for name, value in one.items():
+        stem = name.lower().removesuffix("_count").removeprefix("number_of_").removeprefix("num_")
+        if stem == name.lower() or not isinstance(value, int) or isinstance(value, bool):
+            continue
+        listed = next((one[plural] for plural in (stem, f"{stem}s", f"{stem}es") if isinstance(one.get(plural), list)), None)
+        if listed is not None and len(listed) != value:
+            return f"{name} = {value} and lists {len(listed)}"
+    return None
+
+
 def beyond(rows: Rows, chosen: Rows) -> Any:
     """The id of a row that a filter gives and the whole list does not; None where there is none."""
     if not rows or "id" not in rows[0]:

@@ -12,8 +12,8 @@ _AMOUNTS: Final = re.compile(
 )
 
 
-_BEFORE: Final = {"start", "starts", "started", "begin", "begins", "from", "opens", "since"}
-_AFTER: Final = {"end", "ends", "ended", "until", "to", "closes", "expires", "due"}
+BEFORE: Final = {"start", "starts", "started", "begin", "begins", "from", "opens", "since"}
+AFTER: Final = {"end", "ends", "ended", "until", "to", "closes", "expires", "due"}
 _PARTS: Final = frozenset(
     ("paid", "used", "sold", "refunded", "remaining", "taken", "booked", "reserved", "redeemed", "available", "min", "minimum")
 )
@@ -104,7 +104,7 @@ class Upkeep:
         words = [set(column.lower().split("_")) for column in table.columns]
         for low, one in enumerate(words):
             for high, other in enumerate(words):
-                for lower, upper in ((_BEFORE, _AFTER), (_PARTS, _WHOLES)):
+                for lower, upper in ((BEFORE, AFTER), (_PARTS, _WHOLES)):
                     named = one & lower and other & upper and one - lower == other - upper
                     both = [row for row in rows if row[low] is not None and row[high] is not None] if named else []
                     if len(both) >= _ENOUGH and not any(_disordered(row[low], row[high]) for row in both):

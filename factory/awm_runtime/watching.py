@@ -1,5 +1,6 @@
 """One call of an exploration under watch: what it answers, what it leaves behind, and which rules it breaks."""
 
+import re
 import signal
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -56,6 +57,8 @@ class Watcher:
                     f"an exception gets out, which only the runtime makes an answer of: {message(result)}",
                 )
             )
+        elif result.is_error and "constraint failed" in (said := message(result)):
+            faults.append(Fault("constraint", call.tool, f"it leaves it to the database to refuse: {said}"))
         signal.setitimer(signal.ITIMER_REAL, 6 * self._request.call_limit)
         left = self._env.take_left()
         if left is not None and (tables := self._differ(before, left)):
@@ -73,6 +76,8 @@ class Watcher:
             if (fault := await self._beyond_reach(tool, call, state, step)) is not None:
                 faults.append(fault)
             faults += await self._afterwards(tool, call, result, content, step)
+            if (told := not_as_given(tool, call, result.content)) is not None:
+                faults.append(Fault("given", call.tool, told))
         if result.kind == "ok" and (field := self.signs.turned(result.content)) is not None:
             faults.append(Fault("negative", call.tool, f"it answers {field}, which is never negative at the start"))
         return content, result, faults
@@ -91,6 +96,20 @@ class Watcher:
 
     def changed_tables(self, content: bytes) -> list[str]:
         return self._differ(self._env.seed, content)
+
+    def done_again(self, tool: Tool, call: ToolCall, result: ToolResult, before: bytes | None, after: bytes | None) -> str | None:
+        """What a second call like the first has done, where it said yes and left the row that both are about as it was."""
+        given: dict[str, Any] = call.arguments
+        argument = tool.path.partition("{")[2].partition("}")[0]
+        acts = tool.method in ("POST", "DELETE") and all(isinstance(given[name], str) for name in given if name != argument)
+        if not acts or argument not in given or before is None or after is None or result.kind != "ok":
+            return None
+        key, start, old, new = (given[argument],), self._start.rows, self._contents(before), self._contents(after)
+        about = [name for name in start if start[name].get(key, old[name].get(key)) != old[name].get(key)]
+        if len(about) != 1 or old[about[0]].get(key) != new[about[0]].get(key):
+            return None
+        tables = ", ".join(name for name in new if new[name] != old.get(name))
+        return f"done once more it says yes again, leaves the row of {about[0]} as it was, and writes to {tables}"
 
     async def _beyond_reach(self, tool: Tool, call: ToolCall, state: bytes | None, step: int) -> Fault | None:
         """A row that may be changed, though its own reading tool refuses to show it."""
@@ -148,6 +167,31 @@ class Watcher:
                     told = f"it answers {wrong[0]} = {answered[wrong[0]]!r}, and {get.name} then {shown[wrong[0]]!r}"
                     faults.append(Fault("list_get", tool.name, told))
         return faults
+
+
+def not_as_given(tool: Tool, call: ToolCall, answered: Any) -> str | None:
+    """An answer that shows a value by the name of an argument, and another than was given.
+
+    Amounts only of tools that set them: whoever adds three to what is there may well answer five.
+    """
+    if not isinstance(answered, dict):
+        return None
+    for name, given in call.arguments.items():
+        shown = answered.get(name)
+        sets = tool.method in ("PUT", "PATCH") or name.lower().endswith("_id")
+        if isinstance(given, bool) or (isinstance(given, int) and sets):
+            wrong = type(shown) is type(given) and shown != given
+        else:
+            wrong = isinstance(given, str) and isinstance(shown, str) and not _alike(given, shown)
+        if wrong and "{" + name + "}" not in tool.path:
+            return f"it is given {name} = {given!r} and answers {name} = {shown!r}"
+    return None
+
+
+def _alike(given: str, shown: str) -> bool:
+    """Whether one text may be the other, written as the app keeps it: other case, blanks, signs, a moment's seconds."""
+    one, other = (re.sub(r"[\W_]+", "", text).casefold() for text in (given, shown))
+    return one in other or other in one
 
 
 def _plain(value: Any) -> bool:

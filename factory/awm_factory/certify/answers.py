@@ -36,6 +36,8 @@ _DATE: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}\b|\b(19|20)\d{2}\b")
 _QUOTED: Final = re.compile(r"[\"\u201c][^\"\u201c\u201d]*[\"\u201d]")
 _HEAD: Final = 2
 """Words behind which a noun belongs to something else."""
+_FRACTION: Final = re.compile(r"(?<![\w.,$€£/:-])(?<![$€£] )\d+\.\d(?![\w.,/:%-])")
+"""One decimal, so that a second says the same."""
 _AMOUNT: Final = re.compile(r"(?<![\w.,])([$€£])\s?(\d[\d,]*(?:\.\d{2})?)(?![\w])(?!\.\d)")
 
 
@@ -87,6 +89,7 @@ def other_dress(answer: str, instruction: str) -> dict[str, str]:
     with_commas = _NUMBER.sub(lambda match: _grouped(match[0]), answer)
     found["thousands set off by commas"] = with_commas
     found["thousands not set off"] = _NUMBER.sub(lambda match: match[0].replace(",", ""), answer)
+    found["a figure with one more decimal"] = _FRACTION.sub(lambda match: f"{match[0]}0", answer)
     found["no currency sign"] = _AMOUNT.sub(lambda match: f"{match[2]} {_CURRENCIES[match[1]]}", answer)
     if _is_json(answer):
         found = {}

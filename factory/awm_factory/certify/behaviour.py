@@ -11,14 +11,18 @@ from awm_factory.problems import Problem, Severity
 from awm_runtime.contract import CheckFailed, ExploreReply, ToolUse, Violation
 
 NAME = "behaviour"
-VERSION = 2
+VERSION = 3
 
 _TELLING = 3
 """Calls that all went well and changed nothing, before that is a fault and no accident of the values drawn."""
 
+_WARNINGS = ("negative", "order", "idle", "given", "again", "limit", "constraint")
+"""Kinds of what an author may mean so."""
+
 _FIXES = {
     "exception": "Handle the case: answer with an HTTPException of status 4xx that says what is wrong.",
     "unhandled": "Look before it is tried, and answer with an HTTPException of status 4xx that says what is wrong.",
+    "constraint": "Look before it is tried, and answer with what is wrong and what would do instead.",
     "invariant": "Check what the rule says before anything is stored.",
     "read_writes": "Take the writing out of the reading endpoint.",
     "failed_call_writes": "Commit once, at the end, after every check has passed.",
@@ -26,6 +30,10 @@ _FIXES = {
     "list_get": "Let both endpoints read the same rows and columns.",
     "filter": "Mend the condition of the query.",
     "page": "Apply the limit to the query.",
+    "sort": "Mend the order of the query.",
+    "given": "Store, and answer, what was given.",
+    "again": "Look at the state of the row before anything is done, and answer with an error where it was done already.",
+    "limit": "Let the condition and the words of the refusal speak of one limit.",
     "reach": "Check the row in the writing endpoint as the reading one does.",
     "dangling": "Enforce foreign keys, or remove the rows that refer to the one removed.",
     "negative": "Check that there is enough before it is taken.",
@@ -48,9 +56,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
 def _may_be_meant(violation: Violation, seen: ExploreReply) -> bool:
     """Negative amounts can be debts, what was in order may have been so by chance, and a tool may find its work done already."""
     use = seen.uses.get(violation.tool, ToolUse())
-    return violation.kind in ("negative", "order", "idle") or (
-        violation.kind == "no_effect" and (use.changed > 0 or use.ok < _TELLING)
-    )
+    return violation.kind in _WARNINGS or (violation.kind == "no_effect" and (use.changed > 0 or use.ok < _TELLING))
 
 
 def _problem(violation: Violation, strictness: Severity) -> Problem:

@@ -49,6 +49,11 @@ def test_other_dress_keeps_the_figures() -> None:
     assert "€12500.00" in dressed["words around it"]
 
 
+def test_a_figure_with_one_decimal_is_the_same_with_two_where_it_is_no_price_and_no_version() -> None:
+    dressed = answers.other_dress("41.3 kg of 3.5.1 for €2.5, 12.50 in all.", "How much is it?")
+    assert dressed["a figure with one more decimal"] == "41.30 kg of 3.5.1 for €2.5, 12.50 in all."
+
+
 def test_json_and_strict_forms_are_not_dressed_up() -> None:
     assert answers.other_dress('{"total": 3}', "How many?") == {}
     assert "words around it" not in answers.other_dress("Total: 3", "Answer exactly with Total: N.")
