@@ -33,6 +33,8 @@ class Fault:
     find: str
     replace: str
     held_out: bool
+    list: str = "faults"
+    """The file that it stands in."""
 
     def planted(self, bundle: Bundle) -> Bundle:
         """The environment with the fault in it. A text that is not there is a mistake of the list's."""
@@ -49,10 +51,13 @@ class Fault:
         return text[:place] + self.replace + text[place + len(self.find) :]
 
 
+LISTS = ("faults", "held_out", "held_out_again")
+
+
 def faults() -> list[Fault]:
-    """Those that gates may be tuned with, and those of `held_out.json`, which are run when all tuning is done."""
-    lists = [json.loads((PLANTED / f"{name}.json").read_text(encoding="utf-8")) for name in ("faults", "held_out")]
-    return [Fault(**entry) for entries in lists for entry in entries]
+    """Those that gates may be tuned with; ten that were run when the gates were tuned; ten more, drawn by `draw_faults`."""
+    lists = {name: json.loads((PLANTED / f"{name}.json").read_text(encoding="utf-8")) for name in LISTS}
+    return [Fault(**entry, list=name) for name, entries in lists.items() for entry in entries]
 
 
 def environment(name: str) -> Bundle:
@@ -120,13 +125,14 @@ def run(chosen: Iterable[Fault], sandbox: Sandbox) -> Iterable[tuple[Fault, list
 
 
 def main() -> None:
-    """Names of faults, or `--held-out`, or `--part 2/4` for a quarter of those that are not."""
+    """Names of faults, or a list of them, of which `--part 2/4` is the second quarter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--held-out", dest="list", action="store_const", const="held_out", default="faults")
+    parser.add_argument("--held-out-again", dest="list", action="store_const", const="held_out_again")
     parser.add_argument("--part", default="1/1", help="2/4 is the second quarter")
     wanted = parser.parse_args()
-    chosen = [fault for fault in faults() if (fault.id in wanted.names if wanted.names else fault.held_out == wanted.held_out)]
+    chosen = [fault for fault in faults() if (fault.id in wanted.names if wanted.names else fault.list == wanted.list)]
     part, parts = map(int, wanted.part.split("/"))
     chosen = chosen[(part - 1) * len(chosen) // parts : part * len(chosen) // parts]
     caught = 0

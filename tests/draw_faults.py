@@ -206,17 +206,22 @@ def entry(kind: str, place: Place) -> dict[str, object]:
 
 
 def main() -> None:
-    chance, drawn, taken = random.Random(sys.argv[1]), [], set[tuple[str, str]]()
-    for kind in WANTED:
-        found = [
-            place
-            for place in places(kind)
-            if (place.env, place.function.name if place.part == "app.py" else place.part) not in taken
-        ]
+    """SEED, and the ids of what was drawn and turned out to be no fault, each of which is drawn anew when all are drawn."""
+    chance, taken = random.Random(sys.argv[1]), set[tuple[str, str]]()
+
+    def draw(kind: str) -> dict[str, object]:
+        found = [place for place in places(kind) if _spot(place) not in taken]
         place = chance.choice(found)
-        taken.add((place.env, place.function.name if place.part == "app.py" else place.part))
-        drawn.append(entry(kind, place))
-    sys.stdout.write(json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
+        taken.add(_spot(place))
+        return entry(kind, place)
+
+    drawn = [(kind, draw(kind)) for kind in WANTED]
+    kept = [draw(kind) if fault["id"] in sys.argv[2:] else fault for kind, fault in drawn]
+    sys.stdout.write(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def _spot(place: Place) -> tuple[str, str]:
+    return place.env, place.function.name if place.part == "app.py" else place.part
 
 
 if __name__ == "__main__":
