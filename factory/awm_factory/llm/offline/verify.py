@@ -29,6 +29,7 @@ _WORDS: Final = (
     ")  # fmt: skip"
 )
 _MONTHS: Final = 'MONTHS = "january february march april may june july august september october november december".split()'
+_MINUS: Final = """MINUS = re.compile(r"((^|[\\s(])[-\\u2212]([€$£]|[A-Z]{3} )?|[€$£][-\\u2212]|\\b(minus|negative) ([€$£]|[A-Z]{3} )?)$")"""
 _DATES: Final = (
     'MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?"\n'
     'NTH = r"(?:st|nd|rd|th)?"\n'
@@ -55,7 +56,7 @@ def code_verifier(instruction: str, wanted: Wanted, logs: Iterable[str] = ()) ->
     functions = [name for name in _NEEDS if f"{name}(" in body]
     needed = {need for name in functions for need in _NEEDS[name]} | ({"is_guessing"} if "is_guessing(" in body else set())
     helpers = [source for name, source in _helpers().items() if name in needed]
-    for need, constant in (("counts", _WORDS), ("on_day", _MONTHS), ("without_dates", _DATES)):
+    for need, constant in (("counts", _WORDS), ("amounts", _MINUS), ("on_day", _MONTHS), ("without_dates", _DATES)):
         if need in needed:
             constants.insert(0, constant)
     tables = tuple(logs)

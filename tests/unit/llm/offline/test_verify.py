@@ -135,7 +135,8 @@ def test_rows_that_change_or_go_are_these_and_keep_the_rest(sandbox: Sandbox, ch
         (Told("count", 1250), ["It is 1,250.", "1250"], ["1,251", "1250.50"]),
         (Told("count", 0), ["None at all.", "0", "There are no loans."], ["1", "Done."]),
         (Told("amount", 125000), ["€1,250.00", "1250 euros", "1.250,00 EUR"], ["€1,251.00", "12.50", "Done."]),
-        (Told("amount", 80), ["0.80 EUR", "80 cents"], ["80 euros", "8.00"]),
+        (Told("amount", 80), ["0.80 EUR", "80 cents", "On 7 March: 80 cents."], ["80 euros", "8.00", "-€0.80"]),
+        (Told("amount", -724000), ["-€7,240.00", "It is €-7240", "minus 7,240.00 EUR"], ["€7,240.00", "€72.40"]),
         (
             Told("day", date(2026, 3, 7)),
             ["2026-03-07", "7 March 2026", "March 7th", "On 7 Mar."],
