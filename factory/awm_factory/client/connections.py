@@ -76,8 +76,10 @@ class Connections:
         token: str | None = None,
         longer: float = 0.0,
         client: str | None = None,
+        again: bool = False,
     ) -> Reply:
-        """One request, whatever the status of its answer. One that was sent is never sent again: it may have been carried out.
+        """One request, whatever the status of its answer. One that was sent is never sent again, as it may have been carried out,
+        unless `again` says that this does no harm.
 
         `longer`: seconds to wait beyond the usual. `client`: who asks, so that a lease service is fair to all. Raises
         InfrastructureFault, UsageError.
@@ -90,7 +92,8 @@ class Connections:
         limit = self.timeout + longer
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=limit)
         now = asyncio.get_running_loop().time
-        give_up = now() + (self.patience if address(url) == self._patient_with else 0.0)
+        patience = self.patience if address(url) == self._patient_with else 0.0
+        give_up: float | None = None  # counted from when it is away, which may be after a long wait in its queue
         while True:
             try:
                 asked = self._to(url).http.request(
@@ -99,6 +102,7 @@ class Connections:
                 async with asked as reply:
                     return Reply(f"{method} {url}", reply.status, reply.headers, await reply.read())
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+                give_up = give_up or now() + patience
                 if now() + PAUSE > give_up:
                     raise InfrastructureFault(
                         f"nothing answers at {address(url)}: {_cause(error)}; is it still running, and is the port right?",
@@ -112,9 +116,13 @@ class Connections:
             except (aiohttp.InvalidURL, ValueError) as error:
                 raise UsageError(f"{url} is no address of a server: {error}; one looks like http://host:port") from error
             except (aiohttp.ClientError, OSError) as error:
-                raise InfrastructureFault(
-                    f"{address(url)} hung up before it answered: {_cause(error)}; mask this episode", "hung_up"
-                ) from error
+                # So also where an engine's proxy holds a published port whose container is just being started again.
+                give_up = give_up or now() + patience
+                if not again or now() + PAUSE > give_up:
+                    raise InfrastructureFault(
+                        f"{address(url)} hung up before it answered: {_cause(error)}; mask this episode", "hung_up"
+                    ) from error
+                await asyncio.sleep(PAUSE)
 
     async def close(self) -> None:
         origins = _origins.get(asyncio.get_running_loop(), {})

@@ -54,7 +54,7 @@ class Fleet:
         """Containers, scenarios, leases and queue, as the service tells them."""
         connections = Connections(self.timeout, PATIENCE, patient_with=self.url)
         try:
-            answer: dict[str, Any] = good(await connections.ask("GET", f"{self.url}status", token=self.token)).json()
+            answer: dict[str, Any] = good(await connections.ask("GET", f"{self.url}status", token=self.token, again=True)).json()
             return answer
         finally:
             await connections.close()
@@ -142,9 +142,10 @@ class LeasePlace:
         )
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None, *, longer: float = 0.0) -> Reply:
+        """Of the service itself. A lease whose asker is gone is given back, so asking for one twice does no harm either."""
         sent = None if body is None else encoded(body)
         return await self.connections.ask(
-            method, self.fleet.url + path, sent, token=self.token, longer=longer, client=self.fleet.name
+            method, self.fleet.url + path, sent, token=self.token, longer=longer, client=self.fleet.name, again=True
         )
 
 

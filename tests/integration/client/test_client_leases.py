@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from awm_factory.client import EpisodeLost, Fleet, InfrastructureFault, UsageError, sync
-from client_support import TOKEN
+from client_support import TOKEN, relay
 from fleet_support import until
 from lease_support import ENV, FLEET, service
 from runtime_support import Served, free_port, serve
@@ -103,6 +103,27 @@ async def test_a_lease_service_that_is_restarted_is_not_noticed(container: Serve
             assert len((await call).content) == 2  # type: ignore[arg-type]
             assert (await env.submit()).reward == 1.0
             await env.close()
+    assert container.request("GET", "/episodes")[1] == []
+
+
+async def test_a_service_that_is_restarted_behind_an_engines_proxy_is_not_noticed_by_who_wants_a_lease(
+    container: Served, tmp_path: Path
+) -> None:
+    """The proxy takes connections all the while, and hangs up."""
+    port, store = free_port(), tmp_path / "leases.db"
+    async with relay(port) as published, AsyncExitStack() as stack:
+        fleet = Fleet.connect(f"http://127.0.0.1:{published.port}", FLEET)
+        async with service(container, time.time, port, store):
+            await stack.enter_async_context(fleet.lease(ENV, 0))
+        asking, telling = asyncio.create_task(fleet.lease(ENV, 0).__aenter__()), asyncio.create_task(fleet.status())
+        before = published.opened
+        await until(lambda: published.opened > before + 4)
+        assert not asking.done() and not telling.done()
+        async with service(container, time.time, port, store):
+            other = await asking
+            assert (await telling)["leases"] in (1, 2)
+            await other.close()
+            await stack.aclose()
     assert container.request("GET", "/episodes")[1] == []
 
 

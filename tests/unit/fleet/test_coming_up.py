@@ -56,6 +56,6 @@ def test_a_busy_machine_that_starts_one_container_after_the_other_has_the_time_i
 
 def test_a_container_that_never_answers_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine([20.0, 30.0, 1e9, 1e9])
-    with pytest.raises(EngineError, match="no further container .* 120 s, and these do not: 1 of bee_yard, 1 of pond"):
+    with pytest.raises(EngineError, match=r"no further container .* 120 s, and these do not: 1 of bee_yard, 1 of pond"):
         come_up(machine, monkeypatch)
     assert machine.now == pytest.approx(150, abs=1)
