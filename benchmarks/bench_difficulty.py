@@ -44,8 +44,8 @@ from awm_runtime.contract import (  # noqa: E402
 from offline_support import bundle_of, play  # noqa: E402
 
 LEVELS = (1, 2, 3, 4, 5)
-PER_ENVIRONMENT = 40
-BATCH = 40
+PER_ENVIRONMENT = 60
+BATCH = 100
 
 
 def main() -> None:
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", nargs="*", default=list(AGENTS))
     parser.add_argument(
-        "--keep", type=Path, help="a file for a line of JSON a task: where it is from, its figures, who solved it"
+        "--keep", type=Path, help="a file that gets a line of JSON a task: where it is from, its figures, who solved it"
     )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -63,7 +63,6 @@ def main() -> None:
     kinds: dict[str, Counter[tuple[str, bool]]] = {name: Counter() for name in options.agents}
     counts: Counter[int] = Counter()
     names = random.Random(options.seed).sample(sorted(packs()), options.packs)
-    kept: list[str] = []
     started, seed, barren = time.monotonic(), options.seed, 0
     with ProcessSandbox(2) as sandbox:
         while any(counts[level] < options.tasks for level in LEVELS) and barren < len(names):
@@ -84,10 +83,10 @@ def main() -> None:
                     successes[one][task.difficulty.level] += one in who
                     kinds[one][task.kind, one in who] += 1
                 line = {"env": author.env_id, "seed": seed - 1, "task": number, "instruction": task.instruction, "solved_by": who}
-                kept.append(json.dumps(line | task.difficulty.model_dump(mode="json")))
+                if options.keep is not None:
+                    with options.keep.open("a") as file:
+                        file.write(json.dumps(line | task.difficulty.model_dump(mode="json")) + "\n")
             print(f"{name} seed {seed - 1}: {dict(sorted(counts.items()))}", file=sys.stderr)
-    if options.keep is not None:
-        options.keep.write_text("\n".join(kept) + "\n")
     report(successes, counts, kinds, time.monotonic() - started, as_json=options.json)
 
 
@@ -106,7 +105,9 @@ def solved_by(author: Author, chosen: list[int], names: list[str], sandbox: Sand
     verifiers = [VerifierSource(task_id=number, mode="code", code=bundle.verifiers[number, "code"]) for number in chosen]
     for start in range(0, len(trials), BATCH):
         batch = trials[start : start + BATCH]
-        request = TrialsRequest(source=source, trials=[trial for *_, trial in batch], verifiers=verifiers, results=False)
+        request = TrialsRequest(
+            source=source, trials=[trial for *_, trial in batch], verifiers=verifiers, results=False, reuse=True
+        )
         reply = expect(TrialsReply, sandbox.check(request, 600.0))
         if isinstance(reply, CheckFailed):
             raise SandboxError(f"the trials of {author.env_id} could not be played: {reply.message}; look at the environment")

@@ -8,6 +8,8 @@ from awm_factory.bundle import Solution
 from awm_factory.errors import UsageError
 from awm_factory.llm.protocol import ToolSpec
 from awm_factory.rollout.agents import Agent, Move, Say, Scene, SolutionAgent, Step, agent
+from awm_factory.rollout.agents.reading import Reading
+from awm_factory.rollout.agents.tooling import Tool, side
 from awm_runtime.contract import ToolCall
 
 MEMBERS = [
@@ -34,6 +36,7 @@ def spec(name: str, description: str, **properties: Any) -> ToolSpec:
     )
 
 
+REQUIRED: dict[str, Any] = {"type": "integer", "required": True}
 TOOLS = (
     spec("list_members", "List members", q={"type": "string"}, limit={"type": "integer"}),
     spec("list_loans", "List loans", member_id={"type": "integer"}, limit={"type": "integer"}),
@@ -56,17 +59,17 @@ class Library:
         if call.tool == "list_loans":
             found = [row for row in LOANS if arguments.get("member_id") in (None, row["member_id"])]
             return Step(call, {"items": found, "total": len(found)}, is_error=False)
-        key = next(iter(arguments.values()))
+        key = next(iter(arguments.values()), 0)
         if (call.tool, key) == ("renew_loan", 12):
             return Step(call, {"detail": "A loan can be renewed 2 times."}, is_error=True)
         self.writes.append((call.tool, key))
         return Step(call, {"id": key, "due_on": "2026-02-11"}, is_error=False)
 
 
-def played(player: Agent, instruction: str) -> tuple[list[tuple[str, int]], str]:
+def played(player: Agent, instruction: str, tools: tuple[ToolSpec, ...] = TOOLS) -> tuple[list[tuple[str, int]], str]:
     library, steps = Library(), ()
     for _ in range(40):
-        move: Move = player.move(Scene(instruction, TOOLS, steps))
+        move: Move = player.move(Scene(instruction, tools, steps))
         if isinstance(move, Say):
             return library.writes, move.answer
         steps = (*steps, library.call(move))
@@ -106,6 +109,30 @@ def test_an_agent_that_searches_does_a_thing_to_all_rows_that_are_meant() -> Non
     writes, _ = played(agent("search"), "Renew all of Emil Quinn's open loans.")
     assert writes == [("renew_loan", 11)]
     assert len(played(agent("search"), "Please renew all the open loans with a fee of at least $1.00.")[0]) == 2
+
+
+def test_an_agent_that_searches_takes_any_row_that_will_do_and_only_one() -> None:
+    """The loan of Dracula comes first and is refused."""
+    assert played(agent("search"), "Renew any of Dana Reyes's loans, please. They are all the same to me.")[0] == [
+        ("renew_loan", 13)
+    ]
+
+
+def test_an_agent_that_searches_calls_no_tool_of_which_an_argument_is_unknown() -> None:
+    tools = (*TOOLS, spec("note_loan", "Note something about a loan", loan_id=dict(REQUIRED), remark=dict(REQUIRED)))
+    writes, _ = played(agent("search"), "Note that any of Dana Reyes's loans is to be renewed.", tools)
+    assert [tool for tool, _ in writes] == ["renew_loan"]
+
+
+def test_of_two_rows_of_a_kind_each_is_looked_for_where_its_side_is_spoken_of() -> None:
+    tool = Tool(spec("pay", "Pay", debit_member_id=dict(REQUIRED), credit_member_id=dict(REQUIRED)))
+    debit, credit = tool.properties.values()
+    reading = Reading("Pay it by crediting Dana Reyes and debiting Emil Quinn today.")
+    assert side(debit, tool, reading) == Reading("debiting Emil Quinn today.")
+    assert side(credit, tool, reading) == Reading("crediting Dana Reyes and ")
+    assert side(debit, tool, Reading("Pay it by crediting Dana Reyes.")) is None
+    (alone,) = Tool(spec("renew", "Renew", loan_id=dict(REQUIRED))).properties.values()
+    assert side(alone, Tool(spec("renew", "Renew", loan_id=dict(REQUIRED))), reading) is reading
 
 
 def test_a_solution_is_replayed_with_its_references_filled_in() -> None:

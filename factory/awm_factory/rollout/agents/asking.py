@@ -13,6 +13,9 @@ _QUESTION: Final = re.compile(
     r"|\S+ \S+ asks how many)",
     re.IGNORECASE,
 )
+_SUM: Final = re.compile(r"(?:\badd up the|\bthe sum of the|\bthe total(?! of\b)) (.*)")
+_ENDS: Final = {"starts": "start", "begins": "start", "ends": "end"}
+"""What a column is called in a sentence, where that differs."""
 _BRANCHES: Final = re.compile(
     r"^(?:If|In case|Count) (?P<things>.*?)(?:: if there are)? ?more than (?P<limit>\d+)(?P<more>[^,.]*)[,.] (?P<then>.*?)"
     r"(?:; otherwise|, and if not,|\. If not,) (?P<otherwise>.*)$",
@@ -62,8 +65,9 @@ def told(reading: Reading, rows: list[Row], first: Row | None) -> str:
     """The answer of one who counts, adds up and compares."""
     if re.search(r"\b(?:how many|count)\b", reading.lower):
         return f"There are {len(rows)}."
-    if re.search(r"\b(?:total|sum|add up)\b", reading.lower):
-        key = _asked_key(reading, rows[0] if rows else {}, cents_only=True)
+    summed = _SUM.search(reading.lower)
+    if summed is not None:
+        key = _named(summed[1], {key: value for key, value in (rows[0] if rows else {}).items() if key.endswith("_cents")})
         return f"It comes to {_spoken(key, sum(row.get(key) or 0 for row in rows))}." if key else f"There are {len(rows)}."
     row = first if first is not None else rows[0] if rows else {}
     return answer_about(reading, row)
@@ -75,19 +79,18 @@ def answer_about(reading: Reading, row: Row) -> str:
     return f"It is {_spoken(key, row[key])}." if key is not None else "Done."
 
 
-def _asked_key(reading: Reading, row: Row, *, cents_only: bool = False) -> str | None:
-    match = re.search(
-        r"(?:tell me|let me know|look for|i need|add up|sum of|total)(?: then)? (?:the |its )?(?:total |sum of the )?(.*)",
-        reading.lower,
-    )
+def _asked_key(reading: Reading, row: Row) -> str | None:
+    match = re.search(r"(?:tell me|let me know|look for|i need)(?: then)? (?:the |its )?(.*)", reading.lower)
     asked = re.findall(r"(?:and tell me (?:its|the) )(.*)", reading.lower)
-    text = asked[-1] if asked else match[1] if match else ""
+    return _named(asked[-1] if asked else match[1] if match else "", row)
+
+
+def _named(text: str, row: Row) -> str | None:
+    """The key of which a text speaks first."""
     found: list[tuple[int, int, str]] = []
     for key in row:
-        if cents_only and not key.endswith("_cents"):
-            continue
         noun = re.sub(r"_(?:cents|at|on|id)$", "", key).replace("_", " ")
-        for said in {noun, noun.removesuffix(" name"), {"starts": "start", "ends": "end"}.get(noun, noun)}:
+        for said in {noun, re.sub(r" (?:name|reference|title|subject)$", "", noun), _ENDS.get(noun, noun)}:
             place = text.find(said)
             if place >= 0 and row[key] is not None and key != "id" and not key.endswith("_id"):
                 found.append((place, -len(said), key))

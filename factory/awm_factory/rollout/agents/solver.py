@@ -11,12 +11,17 @@ from awm_factory.rollout.agents.filters import bounds_for
 from awm_factory.rollout.agents.matching import Row, apart, best, bounded, equals, extreme, position, score
 from awm_factory.rollout.agents.protocol import Move, Scene, Script, Step, played, rows_of
 from awm_factory.rollout.agents.reading import Reading
-from awm_factory.rollout.agents.tooling import Property, Tool, listing_about, listing_for, understood, words_of
+from awm_factory.rollout.agents.tooling import Property, Tool, listing_about, listing_for, side, understood, words_of
 from awm_runtime.contract import ToolCall
 
 _DEEPEST: Final = 3
 _BUDGET: Final = 30
 """Calls."""
+_MOST_TOOLS: Final = 4
+"""That are looked at, two of which are called at most."""
+_ALL: Final = re.compile(r"\ball (?:the (?!same\b)|of\b)")
+_OTHERWISE: Final = re.compile(r"\b(?:instead|in place of|do the same with|refused|any)\b")
+"""Words that let another row do where one is refused."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +112,12 @@ class _Solving:
     def _clause(self, reading: Reading) -> Generator[ToolCall, Step, bool]:
         writes = [tool for tool in self.tools if not tool.reads]
         ranked = sorted(writes, key=lambda tool: -tool.mentioned(reading.text, knows_synonyms=self.skills.matches))
-        for tool in ranked[: 2 if self.skills.perseveres else 1]:
+        tried = 0
+        for tool in ranked[: _MOST_TOOLS if self.skills.perseveres else 1]:
             ends = yield from self._filled(tool, reading)
+            if tried == 2 or (self.skills.perseveres and not tool.required <= ends[0].keys()):
+                continue
+            tried += 1
             for arguments in ends:
                 if self.calls >= _BUDGET:
                     return False
@@ -117,12 +126,12 @@ class _Solving:
                     self.refused.append(_detail(step))
                     if not self.skills.perseveres:
                         return True
-                    if not re.search(r"\b(?:instead|in place of|do the same with|refused)\b", reading.lower):
+                    if not _OTHERWISE.search(reading.lower):
                         break
                     continue
                 self.told = step.content if isinstance(step.content, dict) else {}
                 self.seen.clear()
-                if not re.search(r"\ball (?:the|of)\b", reading.lower):
+                if not _ALL.search(reading.lower):
                     return True
             if self.told or asking.about_rules(self.whole):
                 return bool(self.told)
@@ -136,9 +145,10 @@ class _Solving:
         several: tuple[str, list[Any]] | None = None
         ids = [one for one in tool.properties.values() if one.is_id]
         for one in ids:
-            if not one.required and not self._speaks_of(one, reading):
+            said = self._said_of(one, tool, reading)
+            if said is None or (not one.required and said is reading and reading.holds(one.noun) < 0):
                 continue
-            found = yield from self._ids(one, reading, 0)
+            found = yield from self._ids(one, said, 0)
             if not found:
                 continue
             same = [other.name for other in ids if _base(other.name) == _base(one.name)]
@@ -156,12 +166,13 @@ class _Solving:
             return [arguments]
         return [{**arguments, several[0]: value} for value in several[1]]
 
-    def _speaks_of(self, one: Property, reading: Reading) -> bool:
-        return reading.holds(one.noun) >= 0
+    def _said_of(self, one: Property, tool: Tool, reading: Reading) -> Reading | None:
+        """What the text says of one of two rows of a kind, `debiting …` and `crediting …`; None where it says nothing."""
+        return side(one, tool, reading) if self.skills.matches else reading
 
     def _ids(self, one: Property, reading: Reading, depth: int) -> Generator[ToolCall, Step, list[Any]]:
         """Ids that may be meant, the likeliest first."""
-        if "user" in one.name and re.search(r"\bme\b", reading.lower):
+        if re.search(r"\bme\b" if "user" in one.name else rf"\bme as the {re.escape(one.noun)}\b", reading.lower):
             return [1]
         if self.told.get("id") and re.search(rf"\bthe new {re.escape(one.noun)}\b", reading.lower):
             return [self.told["id"]]
@@ -185,7 +196,7 @@ class _Solving:
             found = extreme(fitting, reading)
             if found is not None:
                 return [found]
-            if re.search(r"\ball (?:the|of)\b", reading.lower) and fitting:
+            if _ALL.search(reading.lower) and fitting:
                 return fitting
             if re.search(r"\bany\b", reading.lower) and fitting and score(fitting[0], reading) >= score(ranked[0], reading):
                 return fitting
@@ -223,12 +234,15 @@ class _Solving:
         for one in tool.properties.values():
             if not one.is_id or one.required or depth >= _DEEPEST or not one.noun:
                 continue
-            other = listing_for(self.tools, one.name)
-            if other is None or other.name == tool.name or "q" not in other.properties:
+            other, said = listing_for(self.tools, one.name), self._said_of(one, tool, reading)
+            if other is None or other.name == tool.name or said is None:
                 continue
-            rows = yield from self._listed(other, reading, _DEEPEST)
-            fitting = [row for row in best(rows, reading) if score(row, reading) >= 1.5]
-            if len(fitting) == 1 or (fitting and score(fitting[0], reading) > score(fitting[1], reading)):
+            is_named = "q" in other.properties
+            if not is_named and not (self.skills.compares and said.holds(one.noun) >= 0):
+                continue
+            rows = yield from self._listed(other, said, _DEEPEST if is_named else depth + 1)
+            fitting = [row for row in best(rows, said) if score(row, said) >= 1.5]
+            if len(fitting) == 1 or (fitting and score(fitting[0], said) > score(fitting[1], said)):
                 arguments[one.name] = fitting[0]["id"]
 
     # What is to be told

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from awm_factory.llm.protocol import ToolSpec
+from awm_factory.rollout.agents.reading import Reading
 
 _READING: Final = {"list", "get", "search", "find", "report", "count", "sum", "summarize", "describe", "view"}
 _IRREGULAR: Final = {
@@ -24,10 +25,13 @@ _IRREGULAR: Final = {
     "kept": "keep",
     "built": "build",
 }
+_PLAIN: Final = {"to", "from", "other", "new", "target"}
+"""First words of ids that say no more than which of two comes second."""
 _VERBS: Final = {
     "update": ("set", "change", "correct", "update", "wrong", "slip"),
     "create": ("create", "enter", "set up", "make", "new", "book"),
     "add": ("add", "enter", "put in", "new"),
+    "assign": ("assign", "give", "hand"),
     "register": ("register", "sign up", "enter", "new"),
     "record": ("record", "enter", "note", "new"),
     "open": ("open", "set up", "start", "new"),
@@ -107,6 +111,10 @@ class Tool:
         required: Any = self.spec.parameters.get("required", [])
         return {name: Property(name, schema, name in required) for name, schema in schemas.items()}
 
+    @cached_property
+    def required(self) -> set[str]:
+        return {one.name for one in self.properties.values() if one.required}
+
     @property
     def reads(self) -> bool:
         return self.name.split("_")[0] in _READING
@@ -171,3 +179,21 @@ def listing_about(tools: list[Tool], one: Property) -> Tool | None:
         return max(known, key=lambda tool: len(tool.name))
     # Who does something is one of the staff, who alone have roles.
     return next((tool for tool in tools if tool.lists and "role" in tool.properties), None)
+
+
+def side(one: Property, tool: Tool, reading: Reading) -> Reading | None:
+    """What a text says of one of two ids of a kind, `debiting … crediting …`; all of it where there is one, None for nothing."""
+    first, _, rest = one.name.partition("_")
+    sides = {
+        stem(other.name.partition("_")[0])
+        for other in tool.properties.values()
+        if other.is_id and other.name.partition("_")[2] == rest and rest != "id"
+    } - _PLAIN
+    if len(sides) < 2 or stem(first) not in sides:
+        return reading
+    places = [(stem(word[0]), word.start()) for word in re.finditer(r"[A-Za-z]+", reading.text) if stem(word[0]) in sides]
+    start = next((start for said, start in places if said == stem(first)), None)
+    if start is None:
+        return None
+    end = min((other for said, other in places if other > start and said != stem(first)), default=len(reading.text))
+    return Reading(reading.text[start:end])
