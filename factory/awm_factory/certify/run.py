@@ -25,7 +25,7 @@ from awm_factory.certify.gathering import APP_CHECK, APP_LIMIT, gather
 from awm_factory.certify.weighing import weigh
 from awm_factory.problems import Problem
 from awm_factory.sandbox.pool import Sandbox
-from awm_runtime.contract import AppReply, CheckFailed, ExploreReply
+from awm_runtime.contract import AppReply, CheckFailed, ExploreReply, LoadReply
 
 __all__ = ["APP_CHECK", "APP_LIMIT", "GATES", "QUICK", "Certified", "certify", "gather", "is_current", "subject"]
 
@@ -57,7 +57,9 @@ def certify(bundle: Bundle, sandbox: Sandbox, options: Options) -> Certified:
     certificate = Certificate(
         subject=subject(bundle, sandbox.base, options),
         gates={
-            gate.NAME: _outcome([p for p in found[gate.NAME] if p.task_id is None]) if gate.NAME in found else "not_run"
+            gate.NAME: _outcome([p for p in found[gate.NAME] if p.task_id is None], ran=_ran(gate.NAME, evidence))
+            if gate.NAME in found
+            else "not_run"
             for gate in ENVIRONMENT_GATES
         },
         problems=problems,
@@ -96,10 +98,21 @@ def subject(bundle: Bundle, base: str, options: Options) -> Subject:
     )
 
 
-def _outcome(problems: list[Problem]) -> Outcome:
+def _ran(gate: str, evidence: Evidence) -> bool:
+    """Whether there was anything that a gate of the environment could look at: no database, no app, no call leave it nothing."""
+    seen: dict[str, object] = {
+        data.NAME: isinstance(evidence.load, LoadReply),
+        interface.NAME: evidence.app is not None,
+        behaviour.NAME: evidence.explored is not None,
+        reset.NAME: isinstance(evidence.explored, ExploreReply),
+    }
+    return bool(seen.get(gate, True))
+
+
+def _outcome(problems: list[Problem], *, ran: bool = True) -> Outcome:
     if any(problem.severity == "error" for problem in problems):
         return "failed"
-    return "warned" if problems else "passed"
+    return "warned" if problems else "passed" if ran else "not_run"
 
 
 def _task(bundle: Bundle, task: Task, evidence: Evidence, problems: list[Problem], gates: Collection[str]) -> TaskCertificate:

@@ -75,12 +75,19 @@ def test_some_gates_give_a_partial_certificate_that_passes_for_no_whole_one(sand
     assert is_current(whole.bundle, sandbox.base, quick)
 
 
+def test_a_gate_that_was_given_no_calls_has_not_passed(sandbox: ProcessSandbox) -> None:
+    gates = certify(working(), sandbox, Options(calls=0, mutants=0)).certificate.gates
+    assert (gates["behaviour"], gates["reset"], gates["interface"]) == ("not_run", "not_run", "passed")
+
+
 def test_an_app_that_does_not_start_is_told_once_though_its_solutions_were_played_beside_the_check(
     sandbox: ProcessSandbox,
 ) -> None:
     certified = certify(working().with_(app_code="raise ValueError('no')"), sandbox, OPTIONS)
     assert [problem.gate for problem in certified.certificate.problems] == ["interface"]
     assert certified.certificate.tasks[0].gates["solvable"] == "not_run"
+    gates = certified.certificate.gates
+    assert (gates["interface"], gates["behaviour"], gates["reset"]) == ("failed", "not_run", "not_run")
 
 
 def test_a_verifier_that_looks_at_no_name_lets_a_near_miss_survive_with_the_difference_told(sandbox: ProcessSandbox) -> None:
