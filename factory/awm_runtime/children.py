@@ -10,7 +10,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Final, Literal, NoReturn
+from dataclasses import dataclass
+from typing import Final, Literal, NoReturn, Self
 
 from awm_runtime.confine import die_with_parent
 
@@ -32,29 +33,49 @@ class ChildFailed(Exception):
         self.reason: Reason = reason
 
 
+@dataclass(frozen=True)
+class Child:
+    """A forked child at work. Whoever begins it asks for its result or ends it."""
+
+    process: int
+    reader: int
+
+    @classmethod
+    def begin(cls, function: Callable[[], bytes]) -> Self:
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        process = os.fork()
+        if process == 0:
+            os.close(reader)
+            _be_child(function, writer, parent)
+        os.close(writer)
+        return cls(process, reader)
+
+    def result(self, time_limit: float) -> bytes:
+        """What the function returned. `time_limit`: seconds from now. Raises ChildFailed."""
+        deadline = _clock() + time_limit
+        try:
+            reply = _read_all(self.reader, deadline)
+            status = _wait(self.process, deadline)
+        finally:
+            self.end()
+        if reply is None or status is None:
+            raise ChildFailed("timeout", f"it was not done after {time_limit:g} s and was stopped")
+        if (fault := failure(status, reply.decode("utf-8", "replace"))) is not None:
+            raise fault
+        return reply
+
+    def end(self) -> None:
+        """Once, whatever it is doing."""
+        os.close(self.reader)
+        _kill(self.process)
+
+
 def run(function: Callable[[], bytes], time_limit: float) -> bytes:
     """What `function` returns in a forked child. Raises ChildFailed."""
-    reader, writer = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _be_child(function, writer, parent)
-    os.close(writer)
-    deadline = _clock() + time_limit
-    try:
-        reply = _read_all(reader, deadline)
-        status = _wait(child, deadline)
-    finally:
-        os.close(reader)
-        _kill(child)
-    if reply is None or status is None:
-        raise ChildFailed("timeout", f"it was not done after {time_limit:g} s and was stopped")
-    if (fault := failure(status, reply.decode("utf-8", "replace"))) is not None:
-        raise fault
-    return reply
+    return Child.begin(function).result(time_limit)
 
 
 def failure(status: int, said: str) -> ChildFailed | None:
@@ -78,17 +99,18 @@ def _be_child(function: Callable[[], bytes], writer: int, parent: int) -> NoRetu
         die_with_parent()
         if os.getppid() != parent:
             os._exit(code)
-        _write_all(writer, function())
+        write_all(writer, function())
         code = 0
     except MemoryError:
         code = OUT_OF_MEMORY
     except BaseException as error:  # noqa: BLE001 - the boundary of a forked process: nothing may run on into the parent's code
-        _write_all(writer, f"{type(error).__name__}: {error}"[:4000].encode("utf-8", "replace"))
+        write_all(writer, f"{type(error).__name__}: {error}"[:4000].encode("utf-8", "replace"))
     finally:
         os._exit(code)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of it, to a pipe; raises OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

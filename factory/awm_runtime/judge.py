@@ -1,17 +1,19 @@
 """The process that verifiers and diffs are forked from. It has the seed, but no environment code and no secrets.
 
 Each request comes with a socket of its own for the reply, and runs in a child; the verifier itself in a confined child of that.
+One such pair is always ready before it is asked for: forking and confining take longer than most verifiers.
 """
 
 import gc
 import os
 import signal
 import socket
-from typing import Final, NoReturn
+from typing import Final
 
 from awm_runtime import children, clock, confine, contract, dump, frames, fresh, pages, verify
 from awm_runtime.contract import StateDiff, Verdict, VerifierSource
 from awm_runtime.frames import Frame
+from awm_runtime.verify import Cell
 
 _DIFF_LIMIT: Final = 20.0
 
@@ -28,14 +30,20 @@ def main() -> None:
     contract.build(VerifierSource, Verdict, StateDiff)
     gc.collect()
     gc.freeze()
+    spare = _spare(seed, link)
     while (message := frames.receive(link)) is not None:
         frame, descriptor = message
         assert descriptor is not None
-        _bury_the_dead()
-        if os.fork() == 0:
-            link.close()
-            _answer(frame, seed, socket.socket(fileno=descriptor))
+        try:
+            frames.send(spare, frame, descriptor)
+        except OSError:  # it was killed, for want of memory most likely
+            spare.close()
+            spare = _spare(seed, link)
+            frames.send(spare, frame, descriptor)
         os.close(descriptor)
+        spare.close()
+        _bury_the_dead()
+        spare = _spare(seed, link)
 
 
 def _bury_the_dead() -> None:
@@ -46,23 +54,35 @@ def _bury_the_dead() -> None:
         return
 
 
-def _answer(frame: Frame, seed: bytes, reply: socket.socket) -> NoReturn:
+def _spare(seed: bytes, link: socket.socket) -> socket.socket:
+    """A child that answers the one request it will be sent; it ends without one when this process does."""
+    ours, theirs = socket.socketpair()
+    if os.fork():
+        theirs.close()
+        return ours
     try:
-        confine.die_with_parent()
-        final = pages.apply(seed, frame.blob or None)
-        frames.send(reply, Frame({"ok": True}, _judge(frame, seed, final)))
+        ours.close()
+        link.close()
+        with verify.cell(theirs.fileno()) as cell:
+            if (message := frames.receive(theirs)) is not None:
+                confine.die_with_parent()
+                _answer(message, seed, cell)
         os._exit(0)
     finally:
         os._exit(1)
 
 
-def _judge(frame: Frame, seed: bytes, final: bytes) -> bytes:
-    ask = frame.header
+def _answer(message: tuple[Frame, int | None], seed: bytes, cell: Cell) -> None:
+    frame, descriptor = message
+    assert descriptor is not None
+    final, ask = pages.apply(seed, frame.blob or None), frame.header
     if ask["op"] == "diff":
-        return children.run(lambda: _difference(seed, final), _DIFF_LIMIT)
-    source = VerifierSource(task_id=ask["task_id"], mode=ask["mode"], code=ask["code"])
-    now = clock.parse_world_time(ask["world_time"]) + ask["step"]
-    return verify.verify(source, seed, final, ask["final_answer"], now).model_dump_json().encode()
+        found = children.run(lambda: _difference(seed, final), _DIFF_LIMIT)
+    else:
+        source = VerifierSource(task_id=ask["task_id"], mode=ask["mode"], code=ask["code"])
+        now = clock.parse_world_time(ask["world_time"]) + ask["step"]
+        found = cell.judge(source, seed, final, ask["final_answer"], now).model_dump_json().encode()
+    frames.send(socket.socket(fileno=descriptor), Frame({"ok": True}, found))
 
 
 def _difference(seed: bytes, final: bytes) -> bytes:

@@ -12,17 +12,18 @@ import os
 import re
 import shutil
 import sqlite3
+import struct
 import sys
 import tempfile
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from awm_runtime import children, clock, confine
-from awm_runtime.children import ChildFailed
+from awm_runtime.children import Child, ChildFailed
 from awm_runtime.contract import Verdict, VerifierSource
 
 COMMON: Final = (datetime, json, math, re, sqlite3)
@@ -36,6 +37,8 @@ FUNCTIONS: Final = {"code": "verify_task_completion", "sql": "verify_task"}
 """Which function makes a verifier one of which mode; file names say nothing."""
 
 REWARDS: Final = {"complete": 1.0, "others": 0.0}
+
+_SIZE: Final = struct.Struct("!I")
 
 
 @dataclass(frozen=True)
@@ -58,47 +61,102 @@ class Databases:
         """Landlock keeps a verifier from writing; where the kernel has none, this is what notices."""
         return self.initial_path.read_bytes() == self.initial and self.final_path.read_bytes() == self.final
 
+    def write(self) -> None:
+        for path, content in ((self.initial_path, self.initial), (self.final_path, self.final)):
+            path.write_bytes(content)
+            path.chmod(0o444)
+
 
 @contextmanager
 def databases(initial: bytes, final: bytes) -> Iterator[Databases]:
+    with _directory() as directory:
+        files = Databases(directory, initial, final)
+        files.write()
+        yield files
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="awm-verify-"))
     try:
-        files = Databases(directory, initial, final)
-        for path, content in ((files.initial_path, initial), (files.final_path, final)):
-            path.write_bytes(content)
-            path.chmod(0o444)
-        yield files
+        yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def verify(source: VerifierSource, initial: bytes, final: bytes, final_answer: str | None, now: float) -> Verdict:
     """The verdict of one verifier; its failures are inside the verdict. `now` is what it takes for the time."""
-    with databases(initial, final) as files:
+    with _directory() as directory, Cell(directory) as cell:
+        return cell.judge(source, initial, final, final_answer, now)
+
+
+@contextmanager
+def cell(link: int) -> Iterator["Cell"]:
+    """A cell made ahead of its verifier, so that most of what a verdict costs is paid before anybody waits for it.
+
+    `link` is the caller's descriptor for whoever asks; the child must not have it.
+    """
+    with _directory() as directory, Cell(directory, link) as made:
+        yield made
+
+
+class Cell:
+    """A child that is confined to a directory, empty so far, and waits for the one verifier that it will run there."""
+
+    def __init__(self, directory: Path, *not_its: int) -> None:
+        self.directory = directory
+        orders, self._orders = os.pipe()
+        self._child: Child | None = Child.begin(lambda: _live(directory, orders, (self._orders, *not_its)))
+        os.close(orders)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._orders)
+        if self._child is not None:
+            self._child.end()
+
+    def judge(self, source: VerifierSource, initial: bytes, final: bytes, final_answer: str | None, now: float) -> Verdict:
+        """Once."""
+        assert self._child is not None, "a cell is for one verifier"
+        files = Databases(self.directory, initial, final)
+        files.write()
+        order = json.dumps({"source": source.model_dump(), "final_answer": final_answer, "now": now}).encode()
+        child, self._child = self._child, None
         try:
-            reply = children.run(lambda: _judge(source, files, final_answer, now), TIME_LIMIT)
+            with suppress(BrokenPipeError):  # then its result tells why it is gone
+                children.write_all(self._orders, _SIZE.pack(len(order)) + order)
+            reply = child.result(TIME_LIMIT)
         except ChildFailed as failure:
             return _error(source, f"the verifier gave no verdict: {failure}")
         if not files.intact():
             return _error(source, "the verifier wrote to a database; it may only read them")
-    try:
-        verdict = Verdict.model_validate_json(reply)
-    except ValueError:
-        return _error(source, "the verifier gave no verdict: it ended its process")
-    # The child ran generated code, which could have written the reply itself: what follows from the class is not taken from it.
-    reward = REWARDS.get(verdict.classification) if verdict.classification is not None and source.mode == "code" else None
-    return verdict.model_copy(update={"mode": source.mode, "reward": reward})
+        try:
+            verdict = Verdict.model_validate_json(reply)
+        except ValueError:
+            return _error(source, "the verifier gave no verdict: it ended its process")
+        # The child ran generated code, which could have written the reply itself: what follows from the class is not its to say.
+        reward = REWARDS.get(verdict.classification) if verdict.classification is not None and source.mode == "code" else None
+        return verdict.model_copy(update={"mode": source.mode, "reward": reward})
 
 
-def _judge(source: VerifierSource, files: Databases, final_answer: str | None, now: float) -> bytes:
+def _live(directory: Path, orders: int, not_its: tuple[int, ...]) -> bytes:
     """Runs in the child."""
+    for descriptor in not_its:
+        os.close(descriptor)
     os.environ.clear()
-    os.chdir(files.directory)
+    os.chdir(directory)
     clock.install()
-    read = [*confine.python_paths(), files.directory]
+    read = [*confine.python_paths(), directory]
     confine.confine(read, confine.Limits(memory=MEMORY_LIMIT, cpu_seconds=math.ceil(TIME_LIMIT) + 1), may_fork=False)
-    with clock.world(now):
-        return verdict(source, files, final_answer).model_dump_json().encode()
+    with open(orders, "rb") as incoming:
+        if not (head := incoming.read(_SIZE.size)):
+            os._exit(0)  # nobody asked
+        order = json.loads(incoming.read(*_SIZE.unpack(head)))
+    source = VerifierSource.model_validate(order["source"])
+    with clock.world(order["now"]):
+        return verdict(source, Databases(directory, b"", b""), order["final_answer"]).model_dump_json().encode()
 
 
 def verdict(source: VerifierSource, files: Databases, final_answer: str | None) -> Verdict:
