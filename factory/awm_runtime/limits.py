@@ -116,7 +116,7 @@ class Limits:
         known: dict[float, str | None] = {amount: "refused"}
 
         async def answer(value: float) -> str | None:
-            """`refused` in the same words, `ok`, `other`; None where the call can't be made with that."""
+            """`refused` in the same words, `passed`, `other`; None where the call can't be made with that."""
             if value not in known:
                 known[value] = await self._answer(refused, made, value)
             return known[value]
@@ -127,11 +127,11 @@ class Limits:
             beyond, at, within = [await answer(limit + step * side) for step in (1, 0, -1)]
             if (beyond == "refused" and at != "refused") or (at == "refused" and within != "refused"):
                 return None  # it changes its mind just there
-            if beyond in ("ok", "other") and suspicion is None and await self._changes_beyond(limit, side, amount, answer):
+            if beyond == "passed" and suspicion is None and await self._changes_beyond(limit, side, amount, answer):
                 suspicion = f"{what} = {limit + side:g} is not refused for it, though {amount:g} is and {limit:g} is named"
             elif beyond == at == within == "refused" and suspicion is None:
                 steps = [await answer(limit - step * side) for step in range(2, _NEAR + 1)]
-                if "ok" in steps:
+                if "passed" in steps:
                     suspicion = f"{what} = {limit - side:g} is refused, though it names {limit:g} for it"
         return suspicion
 
@@ -152,7 +152,9 @@ class Limits:
         result = await self._try(*case)
         if result.kind == "invalid_arguments" and result.status is None:
             return None
-        return "ok" if result.kind == "ok" else "refused" if pattern(result) == refused.pattern else "other"
+        if result.kind in ("ok", "constraint", "internal") or "constraint failed" in _words(result):
+            return "passed"  # what only the database refuses has passed the app's own check
+        return "refused" if pattern(result) == refused.pattern else "other"
 
     def _columns(self, refused: Refused, numbers: list[float]) -> Iterator[Subject]:
         """Amounts of the row that the path leads to and that the refusal quotes."""

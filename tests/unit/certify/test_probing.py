@@ -138,6 +138,18 @@ def test_a_number_that_is_no_limit_of_what_is_asked_for_is_told_nothing_of() -> 
     assert unkept(lambda row, given: room_12 if given["doses"] > row else None, waste(100)) is None
 
 
+def test_another_refusal_in_the_way_of_a_limit_tells_nothing_but_for_the_databases_own() -> None:
+    def waits(row: int, given: dict[str, Any]) -> str | None:
+        """Nobody waits for free seats, and nobody books more than 38."""
+        if given["doses"] > 38:
+            return "At most 38 are sold to one person."
+        return f"There are {row} left, nothing to wait for." if given["doses"] <= row else None
+
+    assert unkept(waits, waste(6)) is None
+    checked = lambda row, given: has_only(row, given, 1) or ("CHECK constraint failed: doses" if given["doses"] > row else None)  # noqa: E731
+    assert unkept(checked, waste(100)) == "doses = 41 is not refused for it, though 100 is and 40 is named"
+
+
 def test_a_limit_on_what_the_row_holds_is_tried_by_changing_the_row() -> None:
     call = ToolCall(tool="approve", arguments={"lot_id": 1})
 
