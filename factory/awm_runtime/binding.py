@@ -30,6 +30,7 @@ _numbers = itertools.count()
 PASSED_ON: Final = {"detect_types", "isolation_level", "factory", "cached_statements", "uri", "autocommit"}
 GROWTH: Final = 64 << 20
 """Bytes that a database may grow beyond its seed."""
+_ANCHOR_PAGES: Final = 10
 LOCK_TIMEOUT: Final = 0.0
 """One call runs at a time, so a lock is held by the call itself and waiting for it can't help."""
 
@@ -55,7 +56,13 @@ class Slot:
     """The environment holds on to connections from call to call, so none is closed; the slot then serves one episode only."""
 
     def __post_init__(self) -> None:
-        self.anchor = self._open()
+        self.anchor = self._open_anchor()
+
+    def _open_anchor(self) -> sqlite3.Connection:
+        """The connection that copies in and out go through. It keeps few pages, or each copy would leave it the whole database."""
+        anchor = self._open()
+        anchor.execute(f"PRAGMA cache_size={_ANCHOR_PAGES}").close()
+        return anchor
 
     def _open(self, **options: Any) -> sqlite3.Connection:
         uri = f"file:{self.name}?vfs=memdb"
@@ -86,7 +93,6 @@ class Slot:
         """Replace the content. Raises SlotBroken where something still holds a lock (the copy would wait for it for ever)."""
         self.check_unlocked()
         source.backup(self.anchor)
-        self._forget_pages()
 
     def load_bytes(self, data: bytes) -> None:
         scratch = _scratch()
@@ -107,12 +113,7 @@ class Slot:
         self.check_unlocked()
         scratch = _scratch()
         self.anchor.backup(scratch)
-        self._forget_pages()
         return scratch.serialize()
-
-    def _forget_pages(self) -> None:
-        """A copy in or out leaves the anchor with every page in its cache: the database's size once more, for each episode."""
-        self.anchor.execute("PRAGMA shrink_memory").close()
 
     def check_unlocked(self) -> None:
         try:
@@ -169,6 +170,9 @@ class SharedSlot(Slot):
         connection: sqlite3.Connection = _real_connect(uri, **chosen)
         connection.execute("PRAGMA read_uncommitted=ON").close()
         return connection
+
+    def _open_anchor(self) -> sqlite3.Connection:
+        return self._open()
 
     def version(self) -> int:
         """Connections of one cache share its counter, so only the content tells of a change."""

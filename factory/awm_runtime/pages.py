@@ -4,6 +4,7 @@ import struct
 from typing import Final
 
 _BLOCK: Final = 4096
+_REGION: Final = 16 * _BLOCK
 _SIZE: Final = struct.Struct("!Q")
 _INDEX: Final = struct.Struct("!I")
 
@@ -16,11 +17,14 @@ def delta(seed: bytes, content: bytes, header: bytes = b"") -> bytes:
         first = header + content[len(header) : _BLOCK]
         if first != seed[: len(first)]:
             parts += (_INDEX.pack(0), first)
-    for start in range(_BLOCK if header else 0, len(content), _BLOCK):
-        end = min(start + _BLOCK, len(content))
-        # Compared in place: nothing is copied of what did not change.
-        if end > len(seed) or not content.startswith(known[start:end], start):
-            parts += (_INDEX.pack(start // _BLOCK), content[start:end])
+    for region in range(0, len(content), _REGION):
+        # Compared in place, and a region at a time where nothing did change, which is nearly everywhere.
+        if region + _REGION <= len(seed) and content.startswith(known[region : region + _REGION], region):
+            continue
+        for start in range(region or (_BLOCK if header else 0), min(region + _REGION, len(content)), _BLOCK):
+            end = min(start + _BLOCK, len(content))
+            if end > len(seed) or not content.startswith(known[start:end], start):
+                parts += (_INDEX.pack(start // _BLOCK), content[start:end])
     return b"".join(parts)
 
 
