@@ -7,8 +7,9 @@ A piece that takes too long is ended by an alarm, whose default action no Python
 import os
 import signal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from awm_runtime import children
@@ -88,16 +89,19 @@ class Done:
     """What was about to be done when a child ended; empty where none did."""
 
 
-def each(count: int, fork: Fork, limit: float, *, alone: bool = False, deaths: int | None = None) -> Done:
-    """`limit`: seconds a piece. `alone`: a child for each. `deaths`: after so many the rest is given up, and is as the last.
+def each(
+    count: int, fork: Fork, limit: float, *, alone: bool = False, parts: Sequence[int] = (), deaths: int | None = None
+) -> Done:
+    """`limit`: seconds a piece. `alone`: a child for each. `parts`: pieces of one child, child by child; all where empty.
 
-    A child that dies before its first piece raises ChildFailed.
+    `deaths`: after so many the rest is given up, and is as the last. A child that dies before its first piece raises ChildFailed.
     """
+    ends = [*accumulate(parts), count]
     done: list[bytes | ChildFailed] = []
     last = b""
     while len(done) < count:
         start = len(done)
-        end = start + 1 if alone else count
+        end = start + 1 if alone else next(end for end in ends if end > start)
         frames, note, fault = _some(fork, start, end, limit)
         done.extend(frames[1:])
         if fault is not None:

@@ -236,7 +236,10 @@ def main() -> None:
     settings = Settings.read()
     output = os.dup(1)
     os.dup2(2, 1)  # whatever prints, generated code above all, must not write into the protocol
+    # Once, for all checks to come: what each child would otherwise do after its fork.
     contract.build()
+    clock.install()
+    confine.python_paths()
     gc.collect()
     gc.freeze()
 

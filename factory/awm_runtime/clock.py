@@ -103,13 +103,16 @@ _installed = False
 
 
 def install() -> None:
-    """Exchange the clocks and sources of chance of this process; once, before environment code is imported."""
+    """Exchange the clocks and sources of chance of this process, before environment code is imported.
+
+    Again in a child that has cleared its environment variables; the rest is done once.
+    """
     global _installed
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     if _installed:
         return
     _installed = True
-    os.environ["TZ"] = "UTC"
-    time.tzset()
     sqlite_clock.install(_sql_now)
     for name in _CONSTANT:
         setattr(time, name, _constant(getattr(time, name), 1))

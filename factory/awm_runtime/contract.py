@@ -309,6 +309,8 @@ class TrialsRequest(Wire):
     """Whether the process that imports the environment is kept, and used by the next check of the same source."""
     alone: bool = False
     """Whether each trial needs a process of its own though the source does not show it, as the check of the app may have seen."""
+    parts: list[int] = []
+    """How many of the trials share a process, part by part; all where empty. Databases are those of the first part."""
 
 
 class RowChange(Wire):

@@ -44,7 +44,7 @@ def play_all(request: TrialsRequest, memory: int, home: Home | None = None) -> T
     ends = [None if isinstance(one, str) else one for one in played]
     seen, random_columns = _read_stage(request, ends, memory)
     judged = _judge_stage(request, ends)
-    runs = []
+    runs, first = [], request.parts[0] if request.parts else len(played)
     for index, one in enumerate(played):
         if isinstance(one, str):
             runs.append(TrialRun(error=one))
@@ -56,7 +56,7 @@ def play_all(request: TrialsRequest, memory: int, home: Home | None = None) -> T
                 | {
                     "arguments": one.arguments if request.results else [],
                     "results": one.results,
-                    "db": base64.b64encode(one.final).decode() if request.databases else "",
+                    "db": base64.b64encode(one.final).decode() if request.databases and index < first else "",
                     "kinds": one.kinds,
                     "wrote": one.wrote,
                     "verdicts": [verdict.model_copy(update={"internal_errors": faults}) for verdict in judged[index]],
@@ -84,7 +84,7 @@ def _play_stage(request: TrialsRequest, seed: bytes, memory: int, home: Home | N
 
     most = max((len(trial.calls) for trial in trials), default=0)
     fork = home.forks("play", data) if home is not None else batches.forked(prepare)
-    done = batches.each(len(trials), fork, request.call_limit + 0.5 * most, alone=alone).pieces
+    done = batches.each(len(trials), fork, request.call_limit + 0.5 * most, alone=alone, parts=request.parts).pieces
     return [str(one) if isinstance(one, ChildFailed) else _unframed(seed, one) for one in done]
 
 

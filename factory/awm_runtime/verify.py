@@ -19,6 +19,7 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -165,7 +166,7 @@ def verdict(source: VerifierSource, files: Databases, final_answer: str | None) 
     sys.modules["verifier"] = module
     name = FUNCTIONS[source.mode]
     try:
-        exec(compile(source.code, "verifier.py", "exec"), module.__dict__)
+        exec(_compiled(source.code), module.__dict__)
         function = getattr(module, name, None)
         if not callable(function):
             return _error(source, f"it defines no function {name}, which a verifier of mode {source.mode} must have")
@@ -178,6 +179,12 @@ def verdict(source: VerifierSource, files: Databases, final_answer: str | None) 
     except BaseException as error:  # noqa: BLE001 - the boundary to generated code
         return _error(source, f"the verifier failed: {type(error).__name__}: {str(error)[:500]}")
     return _read(source, returned)
+
+
+@lru_cache(maxsize=1)
+def _compiled(code: str) -> types.CodeType:
+    """Kept for the next look at other databases in the same process."""
+    return compile(code, "verifier.py", "exec")
 
 
 def _takes(function: Any, count: int) -> bool:

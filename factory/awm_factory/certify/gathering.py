@@ -170,9 +170,15 @@ class _Gathering:
         return [task for task in self._bundle.tasks if task.task_id in self._bundle.solutions and task.task_id in judged]
 
     def _first(self, tasks: list[Task]) -> TrialsReply | CheckFailed:
-        """Every solution once; where mutants are made of it, once more under another seed, to see what chance fills."""
-        seeds = [self._options.seed, *([self._options.seed + 1] if self._makes_mutants() else [])]
-        return self._trials([self._solution(task, seed) for seed in seeds for task in tasks], solutions=True, databases=True)
+        """Every solution so many times, each time in another process.
+
+        Where mutants are made of it, once more under another seed, to see what chance fills.
+        """
+        seed, again = self._options.seed, self._options.solvable_runs - 1
+        seeds = [seed, *([seed + 1] if self._makes_mutants() else [])]
+        trials = [self._solution(task, one) for one in (*seeds, *[seed] * again) for task in tasks]
+        parts = [len(tasks) * len(seeds), *[len(tasks)] * again]
+        return self._trials(trials, solutions=True, parts=parts)
 
     def _makes_mutants(self) -> bool:
         return bool(self._options.mutants) and self._options.wants(*_OF_SOLUTIONS)
@@ -180,35 +186,28 @@ class _Gathering:
     def _solve(
         self,
     ) -> tuple[dict[int, CallsReply | CheckFailed], dict[int, Path], list[tuple[str, str]], CheckFailed | None]:
-        """Every solution so many times, each time in another process."""
         assert self._playing is not None
-        tasks, seed = self._tasks, self._options.seed
-        rest = [
-            self._threads.submit(self._trials, [self._solution(task, seed) for task in tasks], solutions=True)
-            for _ in range(self._options.solvable_runs - 1)
-        ]
-        first = self._playing
-        replies = [first.result(), *(future.result() for future in rest)]
-        if failed := next((reply for reply in replies if isinstance(reply, CheckFailed)), None):
-            return {task.task_id: failed for task in tasks}, {}, [], failed
-        played = [reply for reply in replies if isinstance(reply, TrialsReply)]
+        tasks, reply = self._tasks, self._playing.result()
+        if isinstance(reply, CheckFailed):
+            return {task.task_id: reply for task in tasks}, {}, [], reply
         solved: dict[int, CallsReply | CheckFailed] = {}
         paths = {}
+        behind = len(reply.runs) - len(tasks) * (self._options.solvable_runs - 1)
         for place, task in enumerate(tasks):
-            runs = [reply.runs[place] for reply in played]
+            runs = [reply.runs[place], *reply.runs[behind + place :: len(tasks)]]
             if error := next((run.error for run in runs if run.error), None):
                 solved[task.task_id] = CheckFailed(reason="crashed", message=error)
                 continue
             solved[task.task_id] = CallsReply(runs=[_playthrough(run) for run in runs])
             paths[task.task_id] = path_of(task, self._bundle.solutions[task.task_id], runs[0])
-        return solved, paths, played[0].random_columns, None
+        return solved, paths, reply.random_columns, None
 
     def _solution(self, task: Task, seed: int) -> Trial:
         solution = self._bundle.solutions[task.task_id]
         return Trial(calls=solution.calls, final_answer=solution.final_answer, task_id=task.task_id, seed=seed)
 
     def _trials(
-        self, trials: list[Trial], columns: Sequence[tuple[str, str]] = (), *, solutions: bool = False, databases: bool = False
+        self, trials: list[Trial], columns: Sequence[tuple[str, str]] = (), *, solutions: bool = False, parts: Sequence[int] = ()
     ) -> TrialsReply | CheckFailed:
         """Only of solutions is anybody interested in what the calls answered."""
         tasks = {trial.task_id for trial in trials}
@@ -218,7 +217,8 @@ class _Gathering:
             verifiers=[verifier for verifier in self._judges if verifier.task_id in tasks],
             random_columns=list(columns),
             results=solutions,
-            databases=databases,
+            databases=solutions,
+            parts=list(parts),
             reuse=True,
             alone=self._alone,
         )

@@ -25,11 +25,11 @@ SETTINGS: Final[dict[str, Any]] = {
     "attempts_tasks": 1,
     "rounds": 0,
     "advice": False,
-    "in_flight": 8,
     "calls": 0,
     "mutants": 0,
+    "prove_once": True,
 }
-"""It says the same again when asked again, holds what it wrote while it is in flight, and leaves the longer gates to certify."""
+"""It says the same again when asked again, so nothing is executed twice; the longer gates are left to certify."""
 RESEEDED: Final = ("tasks", "data", "verifiers", "solutions")
 
 difficulty_option = click.option(
@@ -52,6 +52,11 @@ def levels(text: str) -> tuple[int, ...]:
 
 def is_wanted(models: "ModelConfig", options: dict[str, Any]) -> bool:
     return models.model is None and options["replay"] is None
+
+
+def settings(jobs: int) -> dict[str, Any]:
+    """Its answers are there at once, so more scenarios in flight than lanes would only take each other's place in the sandbox."""
+    return {**SETTINGS, "in_flight": jobs + 1}
 
 
 def model(chosen: "Settings", difficulty: Sequence[int]) -> "OfflineModel":
@@ -118,7 +123,7 @@ def reseed(
 
     config = cli_settings.load(workspace, jobs=jobs)
     draft = _without_rows(Catalog(config.workspace).read(env))
-    chosen = Settings.model_validate({**SETTINGS, "seed": seed} | ({"tasks": tasks} if tasks else {}))
+    chosen = Settings.model_validate({**settings(config.jobs), "seed": seed} | ({"tasks": tasks} if tasks else {}))
     options = {"kind": kind, "store": store, "difficulty": difficulty, "as_json": as_json}
     carry_out(config, Order(plan=RESEEDED, drafts=[draft]), chosen, model(chosen, difficulty), options)
 

@@ -77,7 +77,7 @@ def synth(workspace: Path | None, /, *, jobs: int | None, as_json: bool, **optio
     config = cli_settings.load(workspace, jobs=jobs)
     models = ModelConfig.load(model=options["model"], prices=options["prices"])
     without = offline.is_wanted(models, options)
-    chosen = _chosen_settings(options, offline.SETTINGS if without else {})
+    chosen = _chosen_settings(options, offline.settings(config.jobs) if without else {})
     order = _order(config, options)
     if not without and (options["tasks"] or options["difficulty"]):
         raise UsageError("--tasks and --difficulty are for the offline author; say `tasks` in --settings for a model")

@@ -1,15 +1,17 @@
 """The sandbox seam: requests in, replies out, each executed in a forked child of a lane.
 
 A *lane* is one running `python -m awm_runtime.checks`, in a container or as a child process. Lanes are opened when
-first needed, reused for as long as they answer, and replaced when they don't; so a check costs a fork, not a start.
+first needed, reused for as long as they answer, and replaced when they don't; so a check costs a fork, not a start. A lane
+keeps the environments that it has imported lately, so a check goes where its environment is.
 """
 
 import queue
 import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -40,6 +42,8 @@ Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsReques
 Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | ParseReply | CheckFailed
 R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply, TrialsReply, InspectReply, ExploreReply, ParseReply)
 
+_KEPT: Final = 2
+"""Environments that a lane keeps imported; `awm_runtime.homes` says so."""
 GRACE = 15.0
 """Seconds a lane may take past a check's own limit, to start up or to report that it killed the child."""
 
@@ -82,15 +86,68 @@ class Sandbox(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
+class Places:
+    """Which lane a check gets, by number: one that holds its environment where there is one, else the one that holds least.
+
+    A check waits for the lane of its environment only while others are under way: one alone may spread over all lanes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._free = list(range(size))
+        self._held: list[deque[int]] = [deque(maxlen=_KEPT) for _ in range(size)]
+        self._lately: deque[int] = deque(maxlen=4 * size)
+        self._turn = threading.Condition()
+
+    def take(self, kept: int | None) -> int:
+        """`kept`: which environment the lane will hold, if any. Waits for a lane that is free."""
+        with self._turn:
+            if kept is not None:
+                self._lately.append(kept)
+            while (place := self._choice(kept)) is None:
+                self._turn.wait()
+            self._free.remove(place)
+            if kept is not None:
+                if kept in self._held[place]:
+                    self._held[place].remove(kept)
+                self._held[place].append(kept)
+            return place
+
+    def _choice(self, kept: int | None) -> int | None:
+        if not self._free:
+            return None
+        holders = [place for place, held in enumerate(self._held) if kept in held]
+        if (own := next((place for place in holders if place in self._free), None)) is not None:
+            return own
+        if holders and len(set(self._lately)) >= len(self._held):
+            return None
+        return min(reversed(self._free), key=lambda place: len(self._held[place])) if kept is not None else self._free[-1]
+
+    def give(self, place: int) -> None:
+        with self._turn:
+            self._free.append(place)
+            self._turn.notify_all()
+
+    def forget(self, place: int) -> None:
+        """What the lane held is gone."""
+        with self._turn:
+            self._held[place].clear()
+
+
+def _kept(request: Request) -> int | None:
+    """Stands for the environment that the check leaves imported; None where it leaves none."""
+    if not isinstance(request, AppRequest | TrialsRequest | ExploreRequest) or not request.reuse:
+        return None
+    return hash((request.source.app_code, request.source.db, request.source.world_time))
+
+
 class LanePool(Sandbox):
     """What both kinds of sandbox share: lanes, their reuse and their replacement."""
 
     def __init__(self, base: str, open_lane: Callable[[], Lane], size: int) -> None:
         self.base = base
         self._open = open_lane
-        self._free: queue.LifoQueue[Lane | None] = queue.LifoQueue()
-        for _ in range(size):
-            self._free.put(None)
+        self._places = Places(size)
+        self._lanes: list[Lane | None] = [None] * size
         self._all: set[Lane] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -100,7 +157,8 @@ class LanePool(Sandbox):
         with self._lock:
             number = next(self._ids)
         line = CheckEnvelope(id=number, time_limit=time_limit, request=request).model_dump_json().encode() + b"\n"
-        lane = self._free.get()
+        place = self._places.take(_kept(request))
+        lane = self._lanes[place]
         try:
             for attempt in (1, 2):
                 if lane is None:
@@ -115,6 +173,7 @@ class LanePool(Sandbox):
                 words = lane.last_words()
                 self._drop(lane)
                 lane = None
+                self._places.forget(place)
                 if attempt == 2 or self._closed:
                     raise SandboxError(
                         f"the sandbox stopped answering twice; its last words: {words or 'none'}. Check the engine's health, "
@@ -127,7 +186,8 @@ class LanePool(Sandbox):
                 lane = None
             raise
         finally:
-            self._free.put(lane)
+            self._lanes[place] = lane
+            self._places.give(place)
 
     def _parse(self, answer: bytes, number: int) -> Reply:
         try:

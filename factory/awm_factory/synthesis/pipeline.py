@@ -27,6 +27,7 @@ from awm_factory.synthesis.settings import Settings
 from awm_factory.synthesis.slots import Lanes
 from awm_factory.synthesis.stage import owner
 from awm_factory.synthesis.stages import open_stages
+from awm_factory.synthesis.stages.solutions import unshown
 from awm_factory.synthesis.workbench import Workbench
 
 _STATES: Final[dict[str, ScenarioState]] = {
@@ -159,9 +160,11 @@ class _Course:
                 return self._unproved(draft)
             certified = await self._pipeline.prove(draft)
             found = [problem for problem in certified.certificate.problems if problem.severity == "error"]
+            if self._pipeline.settings.prove_once:
+                found += unshown(draft, certified.evidence)
             back = self._sent_back(found, before=len(self._plan), proved=True)
             if not back:
-                return self._proved(draft, certified)
+                return self._proved(draft, certified, found)
             place = self._go_back(back, given)
 
     def _settle(self, draft: Draft, name: str, outcome: Outcome[Any]) -> Draft:
@@ -189,12 +192,12 @@ class _Course:
             given.setdefault(key, []).extend(problems)
         return min(self._plan.index(name) for name, _ in back)
 
-    def _proved(self, draft: Draft, certified: Certified) -> Made:
+    def _proved(self, draft: Draft, certified: Certified, found: list[Problem]) -> Made:
         certificate = certified.certificate
         row = self._row
         row.tasks_shipped, row.tasks_total = len(certificate.shipped_tasks), len(certificate.tasks)
         left = [problem for outcome in self._last.values() for problem in outcome.errors]
-        left += [problem for problem in certificate.problems if problem.severity == "error" and problem not in left]
+        left += [problem for problem in found if problem not in left]
         if not certificate.passed or row.tasks_shipped < self._pipeline.settings.least_tasks:
             return self._end(draft, "refused", left)
         row.digest = certified.bundle.digest()

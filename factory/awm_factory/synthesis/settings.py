@@ -82,6 +82,8 @@ class Settings(BaseModel):
     """Ours: calls that certify explores an environment with; 0 leaves exploration to a later `awm-factory certify`."""
     mutants: int = Field(default=40, ge=0)
     """Ours: near misses of a task that certify tries; 0 leaves all trials but the solution to a later `awm-factory certify`."""
+    prove_once: bool = False
+    """Ours: verifiers and solutions are executed by the proof at the end only, where no answer could be mended before it."""
     least_tasks: int = Field(default=1, ge=0)
     """Ours: tasks that must have been proved for a bundle to be written."""
 

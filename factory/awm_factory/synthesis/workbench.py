@@ -105,6 +105,7 @@ class Workbench:
     def __init__(self, sandbox: Sandbox, settings: Settings) -> None:
         self.sandbox: Sandbox = _Remembering(sandbox)
         self.settings = settings
+        self._loads, self._rows = _Lately(), _Lately()
         self.options = Options(
             max_failed_statements=max(settings.schema_error_ratio, settings.data_error_ratio),
             solvable_runs=settings.solvable_runs,
@@ -114,6 +115,11 @@ class Workbench:
         )
 
     def load(self, draft: Draft) -> LoadReply | CheckFailed:
+        # By the artifacts' own identity, which is theirs for as long as they are kept with the answer.
+        key = (id(draft.schema), id(draft.data), draft.world_time)
+        return self._loads.get(key, lambda: (draft.schema, draft.data, self._load(draft)))[2]
+
+    def _load(self, draft: Draft) -> LoadReply | CheckFailed:
         schema = draft.schema.statements if draft.schema else []
         data = draft.data.statements if draft.data else []
         request = LoadRequest(world_time=draft.world_time, statements_schema=numbered(schema), statements_data=numbered(data))
@@ -174,7 +180,7 @@ class Workbench:
     def rows(self, draft: Draft) -> dict[str, TableRows]:
         """Tables of the start state by lower-case name; empty where it does not load. Read here, as data and without trust."""
         load = self.load(draft)
-        return {} if isinstance(load, CheckFailed) else read_rows(base64.b64decode(load.db))
+        return {} if isinstance(load, CheckFailed) else self._rows.get(load.db, lambda: read_rows(base64.b64decode(load.db)))
 
 
 def read_rows(database: bytes) -> dict[str, TableRows]:

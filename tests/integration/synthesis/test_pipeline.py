@@ -10,6 +10,7 @@ import pytest
 
 from awm_factory.llm.protocol import Model, ModelRequest
 from awm_factory.sandbox import ProcessSandbox
+from awm_factory.sandbox.pool import Reply, Request
 from awm_factory.store import Store
 from awm_factory.synthesis.artifacts import Scenario, VerifierPair
 from awm_factory.synthesis.draft import STAGES, Draft
@@ -19,6 +20,7 @@ from awm_factory.synthesis.pipeline import Made, Pipeline
 from awm_factory.synthesis.settings import Settings
 from awm_factory.synthesis.stages.common import fenced_json, fenced_python
 from awm_factory.synthesis.workbench import Workbench
+from awm_runtime.contract import CallsRequest, TrialsRequest, VerifyRequest
 from synthesis_support import Edited, Quiet, changed, each, part, said, shelf
 
 BLANK = Draft(scenario=Scenario.model_validate(part("scenario.json")))
@@ -202,6 +204,37 @@ def test_what_can_not_be_mended_is_kept_marked_and_its_task_is_not_shipped(sandb
     assert made.bundle.certificate.shipped_tasks == [1, 2]
     assert len([request for request in run.asked("solutions") if request.purpose.item == "0"]) == 2
     assert "does not accept the solution" in said(made.row.problems)
+
+
+class Counted(ProcessSandbox):
+    """Knows what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.asked: list[Request] = []
+
+    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
+        self.asked.append(request)
+        return super().check(request, time_limit)
+
+
+def test_what_is_proved_once_is_executed_by_the_proof_alone_and_held_to_the_same() -> None:
+    def edit(request: ModelRequest, answer: str) -> str:
+        match request.purpose.stage, request.purpose.item:
+            case "solutions", "0":
+                return fenced_json({"calls": [{"tool": "list_members", "arguments": {}}], "final_answer": "Done."})
+            case "solutions", "1":
+                return fenced_json({"calls": [{"tool": "return_tool", "arguments": {"loan_id": 2}}], "final_answer": "Done."})
+        return answer
+
+    with Counted() as sandbox:
+        made = Run(sandbox, edit).go(attempts=1, rounds=0, calls=0, mutants=0, prove_once=True)
+        played = [len(request.trials) for request in sandbox.asked if isinstance(request, TrialsRequest)]
+    assert played == [3 * 2]
+    assert not any(isinstance(request, VerifyRequest | CallsRequest) for request in sandbox.asked)
+    assert (made.row.outcome, made.row.tasks_shipped) == ("marked", 2)
+    assert "does not accept the solution" in said(made.row.problems)
+    assert "neither the task says nor an earlier call showed" in said(made.row.problems)
 
 
 def test_an_environment_that_never_starts_is_refused_and_no_bundle_is_written(sandbox: ProcessSandbox) -> None:

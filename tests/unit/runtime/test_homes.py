@@ -39,6 +39,10 @@ def job(env: Watched, order: bytes, note: Note) -> Piece:
             case "hang", 1:
                 while True:
                     time.sleep(1)
+            case "own", _:
+                return str(os.getpid()).encode()
+            case "exit first", _:
+                return str(os.getpid()).encode() if index else os._exit(9)
             case "fork", _:
                 return str(os.fork()).encode()
         return f"{len(env.derived.tools)} {os.getppid()}".encode()
@@ -116,3 +120,19 @@ def test_a_home_that_is_gone_is_a_failed_child_and_the_next_one_is_another(homes
     again = homes.of(source())
     assert again is not None
     assert again.process != home.process
+
+
+def test_parts_are_done_in_processes_of_their_own(homes: Homes) -> None:
+    home = homes.of(source())
+    assert home is not None
+    found = batches.each(5, home.forks("job", b"own"), 10.0, parts=[2, 1]).pieces
+    assert [found.index(one) for one in found] == [0, 0, 2, 3, 3]
+
+
+def test_a_piece_that_ends_its_process_leaves_the_other_parts_theirs(homes: Homes) -> None:
+    home = homes.of(source())
+    assert home is not None
+    lost, *rest = batches.each(4, home.forks("job", b"exit first"), 10.0, parts=[2, 2]).pieces
+    assert isinstance(lost, ChildFailed)
+    assert len(set(rest)) == 2
+    assert rest[1] == rest[2]

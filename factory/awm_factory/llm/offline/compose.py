@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from awm_factory.llm.offline.declaring import Scenario
 from awm_factory.llm.offline.ir import Domain
@@ -43,8 +43,11 @@ _TOOLS: Final = (37, 46)
 
 
 def recipe(pack: Pack, *name: object) -> Recipe:
-    """Drawn by the variant's name: the core modules and some others, and as many features as make a schema of the size wanted."""
-    rng = draws("recipe", *name)
+    """Drawn by the variant's name: the core modules and some others, and as many features as make a schema of the size wanted.
+
+    The pack's `draw` counts the draws that were not taken.
+    """
+    rng = draws("recipe", *name, *([pack.draw] if pack.draw else []))
     parts = [part for part in pack.modules if part.module in MODULES]
     chosen = [part.module for part in parts if part.core]
     others = [part.module for part in parts if not part.core]
@@ -58,21 +61,39 @@ def recipe(pack: Pack, *name: object) -> Recipe:
         return Recipe({module: frozenset(feature for of, feature in order[:count] if of == module) for module in modules}, tools)
 
     # Each feature adds tables or none, so the fewest that suffice are found by halves.
-    count = bisect_left(range(len(order) + 1), wanted, key=lambda count: len(compose(pack, first(count))[0].entities))
+    count = bisect_left(range(len(order) + 1), wanted, key=lambda count: _tables(pack, first(count)))
     return first(min(count, len(order)))
 
 
 def compose(pack: Pack, chosen: Recipe) -> tuple[Domain, list[Kit]]:
     """The domain, without rows."""
+    scenario, kits = _built(pack, chosen, Kit)
+    return trimmed(scenario.domain(kits, _WORLD_START), chosen.tools), kits
+
+
+def _tables(pack: Pack, chosen: Recipe) -> int:
+    return len(_built(pack, chosen, _Tables)[0].entities)
+
+
+def _built(pack: Pack, chosen: Recipe, kind: type[Kit]) -> tuple[Scenario, list[Kit]]:
     declared = {module: frozenset(MODULES[module].FEATURES) for module in chosen.modules}
     scenario = Scenario(pack, declared)
     kits = []
     for module, features in chosen.modules.items():
         part = ModulePart(module=module) if module == "frame" else pack.part(module)
-        kit = Kit(scenario, part, features)
+        kit = kind(scenario, part, features)
         MODULES[module].build(kit)
         kits.append(kit)
-    return trimmed(scenario.domain(kits, _WORLD_START), chosen.tools), kits
+    return scenario, kits
+
+
+class _Tables(Kit):
+    """Declares tables alone: how many there are is asked far more often than what can be done with them."""
+
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        return
+
+    listing = get = create = update = act = delete = report = operation = _nothing
 
 
 def seeded(domain: Domain, kits: list[Kit], seed: object) -> World:

@@ -105,6 +105,7 @@ class Variant(_Part):
     values: dict[str, Names] = {}
     ranges: dict[str, Range] = {}
     policy: dict[str, int] = {}
+    draw: int = 0
 
 
 class Pack(_Part):
@@ -118,6 +119,8 @@ class Pack(_Part):
     item: Item
     modules: list[ModulePart]
     variants: list[Variant] = []
+    draw: int = 0
+    """Which draw of modules and features it has: another where the first has made two scenarios the same but for words."""
 
     def part(self, module: str) -> ModulePart:
         return next(part for part in self.modules if part.module == module)
@@ -152,6 +155,7 @@ class Pack(_Part):
                 "item": _with(self.item, item),
                 "modules": [_of_variant(part, variant) for part in self.modules],
                 "variants": [],
+                "draw": variant.draw,
             }
         )
 

@@ -36,6 +36,8 @@ class SolutionStage:
         return validated(Attempted, json_answer(reply), "solution")
 
     def check(self, artifact: Attempted, draft: Draft) -> list[Problem]:
+        if self._workbench.settings.prove_once:
+            return self._idle(artifact)
         source = self._workbench.source(draft)
         pair = draft.verifiers.get(self._task_id)
         if source is None or pair is None or not pair.code:
@@ -65,11 +67,12 @@ class SolutionStage:
         if isinstance(reply, CheckFailed):
             return problems
         problems += rules.check(self._task_id, self._task(draft), artifact.calls, reply.runs[0].results)
-        if not artifact.calls:
-            problems.append(
-                error("solutions", f"task {self._task_id}", "It makes no call.", "Solve the task by the tools.", self._task_id)
-            )
-        return self._argued(artifact, problems, reply)
+        return self._argued(artifact, problems + self._idle(artifact), reply)
+
+    def _idle(self, artifact: Attempted) -> list[Problem]:
+        if artifact.calls:
+            return []
+        return [error("solutions", f"task {self._task_id}", "It makes no call.", "Solve the task by the tools.", self._task_id)]
 
     def _argued(self, artifact: Attempted, problems: list[Problem], reply: CallsReply) -> list[Problem]:
         """The transcript goes with the faults; and where the solver blames another part, the fault goes to that part."""
@@ -94,3 +97,13 @@ class SolutionStage:
 
     def show(self, artifact: Attempted) -> str:
         return fenced_json(artifact.model_dump(mode="json", exclude_defaults=True))
+
+
+def unshown(draft: Draft, evidence: Evidence) -> list[Problem]:
+    """What solutions know that nothing has shown, by the plays of a proof; `check` says it where each is played by itself."""
+    return [
+        problem
+        for task_id, reply in evidence.solved.items()
+        if isinstance(reply, CallsReply)
+        for problem in rules.check(task_id, (draft.tasks or ())[task_id], draft.solutions[task_id].calls, reply.runs[0].results)
+    ]

@@ -36,12 +36,15 @@ class VerifierStage:
         mine = [task for task in bundle.tasks if task.task_id == self._task_id]
         sources = [VerifierSource(task_id=task_id, mode=mode, code=code) for (task_id, mode), code in bundle.verifiers.items()]
         load = self._workbench.load(trial)
-        reply = self._workbench.verify_untouched(trial, sources)
         problems: list[Problem] = []
-        if isinstance(load, CheckFailed) or reply is None or isinstance(reply, CheckFailed):
+        if isinstance(load, CheckFailed):
             return problems
-        untouched = {(source.task_id, source.mode): verdict for source, verdict in zip(sources, reply.verdicts, strict=True)}
-        problems += gate.check(bundle.with_(tasks=mine), Evidence(load, untouched=untouched), self._workbench.options)
+        if not self._workbench.settings.prove_once:
+            reply = self._workbench.verify_untouched(trial, sources)
+            if reply is None or isinstance(reply, CheckFailed):
+                return problems
+            untouched = {(source.task_id, source.mode): verdict for source, verdict in zip(sources, reply.verdicts, strict=True)}
+            problems += gate.check(bundle.with_(tasks=mine), Evidence(load, untouched=untouched), self._workbench.options)
         rows, ddl = self._workbench.rows(trial), draft.schema.statements if draft.schema else []
         for source in sources:
             problems += rules.check(self._task_id, source.mode, source.code, draft.code or "", rows, ddl, self._workbench.parse)
