@@ -12,6 +12,7 @@ from awm_runtime.contract import ExploreRequest, Tool, ToolCall, ToolResult, Too
 from awm_runtime.upkeep import Signs, Upkeep
 from awm_runtime.watched import Watched
 
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _FOLLOWED: Final = 8
 """Changes by one tool that are followed up in what reading tools then show."""
 
@@ -189,8 +190,9 @@ def not_as_given(tool: Tool, call: ToolCall, answered: Any) -> str | None:
 
 
 def _alike(given: str, shown: str) -> bool:
-    """Whether one text may be the other, written as the app keeps it: other case, blanks, signs, a moment's seconds."""
-    one, other = (re.sub(r"[\W_]+", "", text).casefold() for text in (given, shown))
+    """Whether one text may be the other, written as the app keeps it: other case, blanks, signs, a moment's form."""
+    left_out = r"\D+" if all(_DAY.match(text) for text in (given, shown)) else r"[\W_]+"
+    one, other = (re.sub(left_out, "", text).casefold() for text in (given, shown))
     return one in other or other in one
 
 

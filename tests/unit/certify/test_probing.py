@@ -174,6 +174,8 @@ def test_amounts_in_words_are_hundredths_as_well_and_days_are_none() -> None:
         ("POST", {"town": "Galway", "note": " Two  seats"}, {"town": "galway", "note": "Two seats"}, False),
         ("POST", {"phone": "+353 91 555 010"}, {"phone": "0035391555010"}, False),
         ("POST", {"town": "Galway"}, {"town": "Sligo"}, True),
+        ("POST", {"starts_at": "2026-01-02 09:00:00"}, {"starts_at": "2026-01-02T09:00:00Z"}, False),
+        ("POST", {"starts_on": "2026-01-02"}, {"starts_on": "2026-01-03"}, True),
         ("POST", {"quantity": 3}, {"quantity": 5}, False),
         ("PATCH", {"quantity": 3}, {"quantity": 5}, True),
         ("POST", {"member_id": 3}, {"member_id": 4}, True),
