@@ -12,11 +12,15 @@ from typing import Final
 
 PATIENCE: Final = 1.0
 """Seconds after which a call no longer keeps others out."""
+JUDGING: Final = 10.0
+"""The same for a verdict, a process of its own that imports and reads much. On a busy machine a second would let all of them in,
+and a thousand verdicts at once are a thousand processes."""
 
 
 class Gate:
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, patience: float = PATIENCE) -> None:
         self._room = asyncio.Semaphore(width)
+        self._patience = patience
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
@@ -29,7 +33,7 @@ class Gate:
                 counting = False
                 self._room.release()
 
-        timer = asyncio.get_running_loop().call_later(PATIENCE, leave)
+        timer = asyncio.get_running_loop().call_later(self._patience, leave)
         try:
             yield
         finally:

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from awm_factory.client.wire import EndReason, LeaseRequest
 from awm_factory.fleet.lease.containers import Answer, Containers, Gone, Plane, Silent, episode_path, new_episode
-from awm_factory.fleet.lease.gate import Gate
+from awm_factory.fleet.lease.gate import JUDGING, Gate
 from awm_factory.fleet.lease.metrics import Metrics
 from awm_factory.fleet.lease.places import Place, QueueFull
 from awm_factory.fleet.lease.refusal import RETRY_AFTER, Refusal, Whose
@@ -37,10 +37,12 @@ class Leases(Watch):
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`services`: name in the DNS by env_id. `queue`: requests that may wait for one scenario. `width`: calls into one
-        container at once, and as many requests to its control plane. `clock`: unix seconds.
+        container at once, as many verdicts, and as many other requests to its control plane. `clock`: unix seconds.
         """
         super().__init__(services, containers, store, metrics, queue, clock)
         self._gates: dict[tuple[str, Plane], Gate] = defaultdict(lambda: Gate(width))
+        self._judging: dict[str, Gate] = defaultdict(lambda: Gate(width, JUDGING))
+        """Verdicts by address; what else is asked of a control plane does not wait for them."""
         metrics.watch(self.status)
 
     async def __aenter__(self) -> Self:
@@ -119,7 +121,8 @@ class Leases(Watch):
     ) -> Answer:
         """A request to the episode, answered as its container does. Raises Refusal where the container or the episode is gone."""
         try:
-            async with self._to(held.address), self._gates[held.address, plane].entered():
+            gate = self._judging[held.address] if rest == "/verify" else self._gates[held.address, plane]
+            async with self._to(held.address), gate.entered():
                 answer = await self.containers.ask(
                     held.address, method, episode_path(held.episode_id, rest), body, headers, plane
                 )
