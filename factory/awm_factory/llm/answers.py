@@ -87,7 +87,8 @@ def python_answer(text: str, defines: str | None = None) -> str:
     whole = text.replace("\r\n", "\n").removeprefix("\ufeff").strip() + "\n"
     body = without_thinking(whole) + "\n" if "</" in whole or whole.startswith("<") else whole
     for plain in dict.fromkeys((whole, body)):
-        if _is_program(plain, defines):
+        # No program begins with a fence, and to have one refused costs a process.
+        if not plain.startswith("```") and _is_program(plain, defines):
             return plain
     blocks = _blocks(body)
     python = [block for block in blocks if block.python]

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from awm_factory.errors import Malformed, ModelError, Truncated
-from awm_factory.llm.answers import json_answer, python_answer, without_thinking
+from awm_factory.llm import answers
+from awm_factory.llm.answers import fenced_python, json_answer, python_answer, without_thinking
 
 PROGRAM = 'import os\n\nNAME = "kiosk"\n\n\ndef run(x):\n    return "use ```mono``` only"\n'
 OBJECT = {"tables": [{"name": "boats", "rows": ["INSERT INTO boats VALUES (1, '{');"]}, {"name": "```"}]}
@@ -38,6 +39,13 @@ def test_a_program_is_taken_out_of_whatever_surrounds_it(answer: str) -> None:
 def test_a_fence_inside_a_docstring_does_not_end_the_block() -> None:
     code = 'def f():\n    """Usage:\n\n```\nf()\n```\n"""\n    return 1\n'
     assert python_answer(f"Here:\n```python\n{code}```\nDone.") == code
+
+
+def test_an_answer_that_begins_with_a_fence_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr(answers, "_syntax_error", parsed.append)
+    assert python_answer(fenced_python("answer = 42")) == "answer = 42\n"
+    assert parsed == ["answer = 42\n"]
 
 
 def test_the_newest_syntax_is_read_on_any_host() -> None:
