@@ -59,7 +59,7 @@ class Slot:
         self.anchor = self._open_anchor()
 
     def _open_anchor(self) -> sqlite3.Connection:
-        """The connection that copies in and out go through. It keeps few pages, or each copy would leave it the whole database."""
+        """The connection that copies go through. It keeps few pages, or each copy would leave it with the whole database."""
         anchor = self._open()
         anchor.execute(f"PRAGMA cache_size={_ANCHOR_PAGES}").close()
         return anchor

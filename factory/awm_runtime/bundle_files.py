@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from awm_runtime.contract import WORLD_TIME, VerifierMode, VerifierSource
+from awm_runtime.wire import WORLD_TIME, VerifierMode, VerifierSource
 
 
 class BundleBroken(Exception):

@@ -21,10 +21,10 @@ from fastapi.routing import serialize_response
 from starlette.responses import Response
 
 from awm_runtime import faults
-from awm_runtime.contract import ToolResult
 from awm_runtime.dependencies import MISSING, outside_the_loop, parts, solve, take
 from awm_runtime.faults import Fault
 from awm_runtime.tools import FORMS, JSON, ServedTool
+from awm_runtime.wire import ToolResult
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final
 import sqlalchemy
 
 from awm_runtime import dump
-from awm_runtime.contract import Finding
+from awm_runtime.wire import Finding
 
 _STATEMENT: Final = re.compile(r"\s*(?:SELECT|INSERT|REPLACE|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\?\d*|(?<![\w:]):[A-Za-z_]\w*")

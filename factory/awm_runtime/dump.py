@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from awm_runtime.contract import Column, ForeignKeyViolation, RowChange, StateDiff, Table
+from awm_runtime.wire import Column, ForeignKeyViolation, RowChange, StateDiff, Table
 
 Value = None | int | float | str | bytes
 

@@ -15,12 +15,12 @@ import pydantic_core
 
 from awm_runtime import pages
 from awm_runtime.bundle_files import BundleFiles
-from awm_runtime.contract import Episode, Verdict, VerifierMode
 from awm_runtime.frames import Frame
 from awm_runtime.judges import Judge
 from awm_runtime.links import Link, WorkerGone
 from awm_runtime.pool import Pool, Ready
 from awm_runtime.settings import Settings
+from awm_runtime.wire import Episode, Verdict, VerifierMode
 
 DEFAULT: Final = "default"
 _VERIFY_LIMIT: Final = 30.0

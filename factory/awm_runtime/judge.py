@@ -10,10 +10,10 @@ import signal
 import socket
 from typing import Final
 
-from awm_runtime import children, clock, confine, contract, dump, frames, fresh, pages, verify
-from awm_runtime.contract import StateDiff, Verdict, VerifierSource
+from awm_runtime import children, clock, confine, dump, frames, fresh, pages, verify, wire
 from awm_runtime.frames import Frame
 from awm_runtime.verify import Cell
+from awm_runtime.wire import StateDiff, Verdict, VerifierSource
 
 _DIFF_LIMIT: Final = 20.0
 
@@ -27,7 +27,7 @@ def main() -> None:
     # Once, for all verifiers to come: what each would otherwise do after its fork.
     clock.install()
     confine.python_paths()
-    contract.build(VerifierSource, Verdict, StateDiff)
+    wire.build(VerifierSource, Verdict, StateDiff)
     gc.collect()
     gc.freeze()
     spare = _spare(seed, link)

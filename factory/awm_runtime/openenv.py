@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from awm_runtime.contract import Tool
 from awm_runtime.episodes import Episodes, Refused, Running
 from awm_runtime.mcp import McpServer
+from awm_runtime.wire import Tool
 
 SUBMIT: Final = "submit"
 FORMAT_ERROR_REWARD: Final = -1.0

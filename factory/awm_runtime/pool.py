@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from awm_runtime import frames
-from awm_runtime.contract import Tool
 from awm_runtime.frames import Buffer, Frame
 from awm_runtime.fresh import Fresh
 from awm_runtime.links import Link, WorkerGone, connect, hand_over
+from awm_runtime.wire import Tool
 
 _LOOK: Final = 0.04
 """Seconds between two looks; with PATIENCE and a fork, what a call waits at most because of hostile ones."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from awm_runtime.contract import AGENT_PORT, CONTROL_PORT
+from awm_runtime.wire import AGENT_PORT, CONTROL_PORT
 
 
 class SettingsError(Exception):

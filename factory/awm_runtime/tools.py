@@ -8,10 +8,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from awm_runtime import names, routes, schemas
-from awm_runtime.contract import Finding, Tool, ToolMending
 from awm_runtime.converter import convert_openapi_to_mcp_tools, resolve_schema_references
 from awm_runtime.routes import Endpoint
 from awm_runtime.schemas import Schema
+from awm_runtime.wire import Finding, Tool, ToolMending
 
 JSON: Final = "application/json"
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")

@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 
 from awm_runtime import children, clock, confine
 from awm_runtime.children import Child, ChildFailed
-from awm_runtime.contract import Verdict, VerifierSource
+from awm_runtime.wire import Verdict, VerifierSource
 
 COMMON: Final = (datetime, json, math, re, sqlite3)
 """What verifiers import; here already, so that none has to read it from disk."""
