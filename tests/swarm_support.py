@@ -206,7 +206,7 @@ def node(number: int, folder: Path, trusted: str) -> Iterator[Node]:
 
 
 def _answers(started: Node) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         try:
             started.client().ping()

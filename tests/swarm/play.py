@@ -57,7 +57,7 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
         nonlocal new
         while not (over.is_set() and new):
             try:
-                async with fleet.lease(envs[0], 0, wait=30) as env:
+                async with fleet.lease(envs[0], 0, wait=120) as env:
                     await env.tools()
                     new += bool(lost)
             except Fault as error:
@@ -76,7 +76,7 @@ async def until_lost(fleet: Fleet, envs: list[str]) -> dict[str, object]:
 
 async def main() -> None:
     url, token_file, how, *envs = sys.argv[1:]
-    fleet = Fleet.connect(url, Path(token_file).read_text().strip(), timeout=60)
+    fleet = Fleet.connect(url, Path(token_file).read_text().strip(), timeout=300)
     print(json.dumps(await (rounds if how == "rounds" else until_lost)(fleet, envs)))
 
 
