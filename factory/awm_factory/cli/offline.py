@@ -38,7 +38,9 @@ difficulty_option = click.option(
     callback=lambda _context, _option, value: levels(value) if value else (),
     help="Of tasks without a model: easy, medium, hard, or 1 to 5; all levels where not given.",
 )
-tasks_option = click.option("--tasks", type=click.IntRange(1), help="Tasks an environment, without a model; 10 where not given.")
+tasks_option = click.option(
+    "--tasks", type=click.IntRange(1, 10_000), help="Tasks an environment, without a model; 10 where not given."
+)
 
 
 def levels(text: str) -> tuple[int, ...]:

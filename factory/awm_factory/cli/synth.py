@@ -205,7 +205,9 @@ def _chosen_settings(options: dict[str, Any], defaults: Mapping[str, Any]) -> "S
         values |= {name: options[name] for name in ("seed", "requests", "tasks") if options[name] is not None}
         return Settings.model_validate(values)
     except (tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(f"the settings {path} can't be used: {error}; docs/synthesis.md lists them") from error
+        raise ConfigError(
+            f"the settings{f' of {path}' if path else ''} can't be used: {error}; docs/synthesis.md lists them"
+        ) from error
 
 
 def _order(config: "Config", options: dict[str, Any]) -> "Order":

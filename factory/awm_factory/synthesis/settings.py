@@ -57,7 +57,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     scenarios: ScenarioSettings = ScenarioSettings()
-    tasks: int = Field(default=10, ge=1, le=100)
+    tasks: int = Field(default=10, ge=1, le=10_000)
     """Tasks a scenario."""
     attempts: int = Field(default=5, ge=1)
     """Answers asked for in one run of the repair loop."""

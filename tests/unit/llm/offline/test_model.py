@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from awm_factory.cli.offline import SETTINGS, tasks_option
 from awm_factory.errors import UsageError
 from awm_factory.llm.answers import json_answer, python_answer
 from awm_factory.llm.offline.author import Author, author_of
@@ -12,6 +13,7 @@ from awm_factory.llm.offline.catalogue import described, shuffled
 from awm_factory.llm.offline.model import OfflineModel
 from awm_factory.llm.offline.packs import packs, scenarios
 from awm_factory.llm.protocol import ModelRequest, Purpose, conversation
+from awm_factory.synthesis.settings import Settings
 
 ENV = "corner_shop_till"
 
@@ -55,6 +57,17 @@ def test_a_scenario_of_no_pack_is_refused_with_the_way_out() -> None:
 def test_a_task_that_was_made_otherwise_is_refused() -> None:
     with pytest.raises(UsageError, match="no such task"):
         ask("verifiers", "## The task\nTask 0: Do something else.", "0")
+
+
+@pytest.mark.parametrize("count", [500, 10_000])
+def test_as_many_tasks_can_be_asked_for_as_a_domain_may_have(count: int) -> None:
+    assert Settings.model_validate({**SETTINGS, "tasks": count}).tasks == count
+    assert tasks_option(lambda: None).__click_params__[0].type.convert(str(count), None, None) == count  # type: ignore[attr-defined]
+
+
+def test_no_two_of_many_tasks_of_an_environment_say_the_same() -> None:
+    tasks = Author(ENV, count=150).tasks
+    assert len({" ".join(task.instruction.lower().split()) for task in tasks}) == 150
 
 
 def test_new_scenarios_are_variants_that_the_prompt_does_not_show() -> None:
