@@ -71,8 +71,8 @@ class OfflineModel:
             case "tasks":
                 tasks = self._author(request, prompt).tasks
                 difficulty: list[JsonValue] = [task.difficulty.model_dump(mode="json") for task in tasks]
-                provenance: JsonValue = {"name": NAME, "version": version(), "seed": self._seed}
-                return fenced_json({"tasks": [task.instruction for task in tasks], "difficulty": difficulty, "author": provenance})
+                writer: JsonValue = {"name": NAME, "version": version(), "seed": self._seed}
+                return fenced_json({"tasks": [task.instruction for task in tasks], "difficulty": difficulty, "author": writer})
             case "schema":
                 return fenced_json(self._author(request, prompt).schema)
             case "data":

@@ -30,8 +30,7 @@ _WORDS: Final = (
 )
 _MONTHS: Final = 'MONTHS = "january february march april may june july august september october november december".split()'
 _MINUS: Final = (
-    'MINUS = re.compile(r"((^|[\\s(])[-\\u2212]([€$£]|[A-Z]{3} )?|'
-    '[€$£][-\\u2212]|\\b(minus|negative) ([€$£]|[A-Z]{3} )?)$")'
+    'MINUS = re.compile(r"((^|[\\s(])[-\\u2212]([€$£]|[A-Z]{3} )?|[€$£][-\\u2212]|\\b(minus|negative) ([€$£]|[A-Z]{3} )?)$")'
 )
 _DATES: Final = (
     'MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?"\n'
