@@ -8,23 +8,32 @@ are printed, not judged: they belong to the machine. Without ENV_DIR it measures
 
 import argparse
 import asyncio
-import itertools
 import json
-import os
-import signal
-import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
+from runtime_bench import (
+    HEADERS,
+    Raw,
+    Workload,
+    awm,
+    call_bytes,
+    endpoints_alone,
+    free_port,
+    memory,
+    message,
+    plain,
+    running,
+    spent,
+    workload,
+)
 
 TARGETS: Final = {
     "read": 3.0, "list": 3.0, "write": 3.0, "calls a second": 4.0, "memory an episode": 60.0,
@@ -36,53 +45,8 @@ OFFICIAL: Final = 1.2
 """Milliseconds that a small read by the official client may take beyond its own floor, a canned answer."""
 
 _CONNECTIONS: Final = 32
-_numbers = itertools.count(1)
+
 _EPISODES: Final = 1024
-
-_AWM_SERVER: Final = """
-import os, sys
-os.environ["DATABASE_PATH"] = "sqlite:///" + sys.argv[2]
-source = open(sys.argv[1]).read()
-module = type(sys)("environment_app")
-sys.modules["environment_app"] = module
-exec(compile(source, sys.argv[1], "exec"), module.__dict__)
-from fastapi import FastAPI
-app = next(value for value in vars(module).values() if isinstance(value, FastAPI))
-from fastapi_mcp import FastApiMCP
-import uvicorn
-FastApiMCP(app).mount_http()
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[3]), log_level="warning")
-"""
-
-_PLAIN_SERVER: Final = """
-import json, sqlite3, sys, uvicorn
-connection = sqlite3.connect(sys.argv[1], check_same_thread=False, isolation_level=None)
-(table,) = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchone()
-canned = json.loads(sys.argv[3])
-async def app(scope, receive, send):
-    asked = json.loads((await receive()).get("body") or b"{}")
-    if asked.get("method") == "tools/call" and sys.argv[4] == "limit":
-        answer = connection.execute(f'SELECT * FROM "{table}" LIMIT 1').fetchone()
-    else:
-        answer = canned.get(asked.get("method"))
-    reply = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": answer}).encode()
-    status = 200 if "id" in asked else 202
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(reply)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": reply})
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", lifespan="off", loop="uvloop", http="httptools",
-            access_log=False)
-"""
-"""The least a server can do, for two limits: one row read by plain sqlite3, and answers that were ready before."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Three calls of an environment: a small read, a list, a write that may be repeated."""
-
-    read: tuple[str, dict[str, Any]]
-    list: tuple[str, dict[str, Any]]
-    write: tuple[str, dict[str, Any]] | None
 
 
 @dataclass
@@ -91,85 +55,10 @@ class Figures:
     awm: dict[str, float] = field(default_factory=dict)
     floor: float = 0.0
     """Milliseconds of the official client against a canned answer."""
+    alone: dict[str, float] = field(default_factory=dict)
+    """Milliseconds of processor time of read, list and write where nothing serves them: what any server has to pay for."""
     limit: float = 0.0
     """Calls a second of one row read by plain sqlite3 behind a bare ASGI app, one process."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def running(command: list[str], url: str, environment: dict[str, str]) -> Iterator[tuple["subprocess.Popen[bytes]", float]]:
-    """The process, and the seconds from its launch to its first answer of tools/list."""
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONWARNINGS": "ignore", **environment}, stderr=subprocess.DEVNULL)
-    try:
-        while True:
-            try:
-                if httpx.post(url, json=message("tools/list"), headers=HEADERS, timeout=30).status_code < 500:
-                    break
-            except httpx.TransportError:
-                if process.poll() is not None:
-                    raise SystemExit(f"{command} ended with status {process.returncode}") from None
-        yield process, time.perf_counter() - started
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-HEADERS: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-
-
-def message(method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-
-
-class Raw:
-    """The least a client can be: one keep-alive connection, prepared bytes, the reply read to its end."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    @classmethod
-    async def open(cls, port: int) -> "Raw":
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
-
-    async def ask(self, method: str, path: str, body: bytes = b"", headers: tuple[str, ...] = ()) -> tuple[dict[str, str], bytes]:
-        """`{n}` in a body becomes a number that no earlier one had, for writes that may not say the same twice."""
-        body = body.replace(b"{n}", b"%d" % next(_numbers)) if b"{n}" in body else body
-        lines = [
-            f"{method} {path} HTTP/1.1",
-            "Host: x",
-            f"Content-Length: {len(body)}",
-            *(f"{k}: {v}" for k, v in HEADERS.items()),
-        ]
-        self.writer.write("\r\n".join([*lines, *headers]).encode() + b"\r\n\r\n" + body)
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        answer = await self.reader.readexactly(int(fields.get("content-length", 0)))
-        status = int(head[0].split()[1])
-        if status >= 400:
-            raise SystemExit(f"{method} {path} was answered {status}: {answer[:300]!r}")
-        return fields, answer
-
-    async def hello(self, path: str) -> tuple[str, ...]:
-        """Begin an MCP session, where the server keeps any."""
-        start = message("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "bench", "version": "1"})
-        fields, _ = await self.ask("POST", path, json.dumps(start).encode())
-        session = (f"Mcp-Session-Id: {fields['mcp-session-id']}",) if "mcp-session-id" in fields else ()
-        await self.ask("POST", path, json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode(), session)
-        return session
-
-
-def call_bytes(call: tuple[str, dict[str, Any]]) -> bytes:
-    return json.dumps(message("tools/call", name=call[0], arguments=call[1])).encode()
 
 
 async def median(action: Callable[[], Awaitable[Any]], count: int) -> float:
@@ -182,7 +71,8 @@ async def median(action: Callable[[], Awaitable[Any]], count: int) -> float:
     return statistics.median(times) * 1000
 
 
-async def latencies(port: int, path: str, work: Workload, count: int) -> dict[str, float]:
+async def latencies(port: int, path: str, work: Workload, process: int, count: int) -> dict[str, float]:
+    """Milliseconds of each call, and of processor time that it took the server, which a busy machine changes least."""
     client = await Raw.open(port)
     session = await client.hello(path)
     found = {}
@@ -193,7 +83,10 @@ async def latencies(port: int, path: str, work: Workload, count: int) -> dict[st
                 _, answer = await client.ask("POST", path, body, session)
             if json.loads(answer)["result"]["isError"]:
                 raise SystemExit(f"{call[0]} fails, so its time means nothing: {answer.decode()[:600]}")
+            before = spent(process)
             found[name] = await median(lambda body=body: client.ask("POST", path, body, session), count)  # type: ignore[misc]
+            found[f"{name}, processor"] = (spent(process) - before) / count
+            found[f"{name}, bytes"] = len(answer)
     return found
 
 
@@ -244,33 +137,6 @@ async def canned(url: str, call: tuple[str, dict[str, Any]]) -> str:
         )
 
 
-@contextmanager
-def plain(database: Path, answers: str, what: str) -> Iterator[int]:
-    """The port of the least server."""
-    port = free_port()
-    command = [sys.executable, "-c", _PLAIN_SERVER, str(database), str(port), answers, what]
-    with running(command, f"http://127.0.0.1:{port}/mcp", {}):
-        yield port
-
-
-def memory(process: int) -> float:
-    """MiB that a process and its descendants take: each shared page counted once (proportional set size)."""
-    total, waiting = 0.0, [process]
-    while waiting:
-        current = waiting.pop()
-        try:
-            lines = Path(f"/proc/{current}/smaps_rollup").read_text().splitlines()
-            waiting += [
-                int(child)
-                for task in Path(f"/proc/{current}/task").iterdir()
-                for child in (task / "children").read_text().split()
-            ]
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-    return total
-
-
 async def episodes(port: int, work: Workload, count: int) -> dict[str, float]:
     client = await Raw.open(port)
 
@@ -308,22 +174,6 @@ async def crowd(port: int, work: Workload, process: int, count: int) -> dict[str
     return found
 
 
-def workload(directory: Path, tools: list[dict[str, Any]]) -> Workload:
-    """benchmarks/workloads/ says what to call; else reading tools without required arguments stand for both reads."""
-    named = Path(__file__).parent / "workloads" / f"{directory.name}.json"
-    if named.is_file():
-        given = json.loads(named.read_text())
-        calls = [tuple(given[name]) if given.get(name) else None for name in ("read", "list", "write")]
-        return Workload(*calls)  # type: ignore[arg-type]
-    plain = [tool["name"] for tool in tools if not tool["inputSchema"].get("required")]
-    reads = [name for name in plain if name.startswith(("list", "get", "search", "find", "show"))]
-    if not reads:
-        raise SystemExit(
-            f"{directory} has no reading tool without required arguments; add benchmarks/workloads/{directory.name}.json"
-        )
-    return Workload((reads[0], {}), (reads[-1], {}), None)
-
-
 def measure(directory: Path, calls: int) -> Figures:
     figures = Figures()
     with ExitStack() as stack:
@@ -335,7 +185,7 @@ def measure(directory: Path, calls: int) -> Figures:
         work = workload(directory, tools)
 
         async def all_of_it() -> str:
-            figures.ours |= await latencies(port, "/mcp", work, calls)
+            figures.ours |= await latencies(port, "/mcp", work, process.pid, calls)
             figures.ours |= await episodes(port, work, max(50, calls // 4))
             client = await Raw.open(port)
             paths = [json.loads((await client.ask("POST", "/episodes", b"{}"))[1])["mcp_path"] for _ in range(_CONNECTIONS)]
@@ -346,20 +196,15 @@ def measure(directory: Path, calls: int) -> Figures:
             return await canned(url, work.read)
 
         answers = asyncio.run(all_of_it())
+    figures.alone = endpoints_alone(directory, work, calls)
     with plain(directory / "seed.db", answers, "canned") as port:
         figures.floor = asyncio.run(official(f"http://127.0.0.1:{port}/mcp", work.read, calls))
     with plain(directory / "seed.db", answers, "limit") as port:
         figures.limit = asyncio.run(throughput(port, ["/mcp"], work, calls * 8))
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "db.sqlite").write_bytes((directory / "seed.db").read_bytes())
-        (folder / "server.py").write_text(_AWM_SERVER)
-        port = free_port()
-        command = [sys.executable, str(folder / "server.py"), str(directory / "app.py"), str(folder / "db.sqlite"), str(port)]
-        process, figures.awm["start"] = stack.enter_context(running(command, f"http://127.0.0.1:{port}/mcp", {}))
+    with awm(directory) as (process, figures.awm["start"], port):
 
         async def theirs() -> None:
-            figures.awm |= await latencies(port, "/mcp", work, calls)
+            figures.awm |= await latencies(port, "/mcp", work, process.pid, calls)
             figures.awm["calls a second"] = await throughput(port, ["/mcp"], work, calls)
             figures.awm["official client"] = await official(f"http://127.0.0.1:{port}/mcp", work.read, calls)
 
@@ -377,6 +222,10 @@ def report(name: str, figures: Figures) -> list[str]:
     print(f"\n{name}")
     print(f"  {'figure':<20} {'ours':>10} {'AWM':>10} {'ratio':>7} {'target':>7}")
     for key, ours in figures.ours.items():
+        if key.endswith(", bytes"):
+            if abs(ours - figures.awm[key]) > ours / 10:
+                print(f"  {key}: {ours:.0f} here and {figures.awm[key]:.0f} there, so that ratio tells nothing")
+            continue
         awm, target = figures.awm.get(key), TARGETS.get(key)
         ratio = None if awm is None else ours / awm if key == "calls a second" else awm / ours
         falls_short = target is not None and ratio is not None and ratio < target
@@ -392,6 +241,10 @@ def report(name: str, figures: Figures) -> list[str]:
             f"  {key:<20} {cells[0]:>10} {cells[1]:>10} {cells[2]:>7} {cells[3]:>7} "
             f"{units.get(key, 'ms')}{'  short' if falls_short else ''}"
         )
+    for key, alone in figures.alone.items():
+        share, most = alone / figures.ours[f"{key}, processor"], figures.awm[f"{key}, processor"] / alone
+        own = f"{alone:.2f} ms of processor time are the endpoint's own, {share:.0%} of ours"
+        print(f"  {key}: {own}; no server can be more than {most:.1f} times faster than AWM's")
     crowded = figures.ours["read of 1,024"] / figures.ours["read"]
     print(f"  a read among 1,024 episodes takes {crowded:.2f} times one alone (target 1.5)")
     above = figures.ours["official client"] - figures.floor
@@ -414,16 +267,22 @@ def main() -> None:
     directories = arguments.directories or [path.parent for path in sorted((root / "registry").glob("*/seed.db"))]
     if not directories:
         sys.exit("no environment to measure: name bundles that have a seed.db, or run make build-envs first")
-    found = {directory.name: measure(directory, arguments.calls) for directory in directories}
+    found, failed = {}, []
+    for directory in directories:
+        try:
+            found[directory.name] = measure(directory, arguments.calls)
+        except SystemExit as fault:  # one environment's fault is a line, not the end of the others
+            failed.append(f"{directory.name} not measured: {fault}")
     if arguments.json:
         print(json.dumps({name: vars(figures) for name, figures in found.items()}, indent=1))
-        return
+        sys.exit("\n".join(failed) or 0)
     short = [line for name, figures in found.items() for line in report(name, figures)]
+    print("\n" + "\n".join(failed) if failed else "", end="\n" if failed else "")
     print(
         f"\n{len(found)} environments; "
         + (f"short of their target: {', '.join(short)}" if short else "every ratio reaches its target")
     )
-    sys.exit(1 if short else 0)
+    sys.exit(1 if short or failed else 0)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
-from bench_runtime import Raw, memory, message  # noqa: E402
+from runtime_bench import Raw, family, memory, message  # noqa: E402
 
 from runtime_support import serve, write_environment  # noqa: E402
 
@@ -108,20 +108,13 @@ async def titles(raw: Raw, path: str, tally: Tally) -> list[str] | None:
 
 
 def measured(process: int) -> dict[str, float]:
-    base, waiting, found = (
-        Path("/proc"),
-        [process],
-        {"MiB": round(memory(process)), "descriptors": 0, "threads": 0, "processes": 0},
-    )
-    while waiting:
-        current = base / str(waiting.pop())
+    found = {"MiB": round(memory(process)), "descriptors": 0, "threads": 0, "processes": 0}
+    for folder in family(process):
         try:
-            threads = list((current / "task").iterdir())
-            found["descriptors"] += len(list((current / "fd").iterdir()))
-            waiting += [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+            found["descriptors"] += len(list((folder / "fd").iterdir()))
+            found["threads"] += len(list((folder / "task").iterdir()))
         except OSError:
             continue
-        found["threads"] += len(threads)
         found["processes"] += 1
     return found
 
