@@ -23,8 +23,9 @@ from awm_factory.fleet.render import port_of
 Say = Callable[[str], None]
 
 READY_WITHIN: Final = 120.0
-"""Seconds without a further container that answers, after which a fleet that comes up is given up; a busy machine takes long for
-all of them."""
+"""Seconds without a further container that answers, after which a fleet is given up one of whose containers ended."""
+PATIENCE: Final = 900.0
+"""The same where all run: they start side by side, and a busy machine takes long for each."""
 _PORTS: Final = range(20000, 32768)
 """Below those that Linux gives to outgoing connections, one of which could hold ours when the service is restarted."""
 
@@ -121,14 +122,16 @@ def _wait_ready(files: FleetFiles, client: docker.DockerClient, label: str, expe
         return {env_id: count - there.get(env_id, 0) for env_id, count in expected.items() if there.get(env_id, 0) < count}
 
     def stands(_: RetryCallState) -> bool:
-        return time.monotonic() - moved > READY_WITHIN
+        stood = time.monotonic() - moved
+        return stood > PATIENCE or (stood > READY_WITHIN and orchestrators.ended(client, label))
 
     try:
         Retrying(stop=stands, wait=wait_fixed(0.25), retry=retry_if_result(bool))(look)
     except RetryError as late:
         missing = ", ".join(f"{count} of {env_id}" for env_id, count in late.last_attempt.result().items())
         raise EngineError(
-            f"the fleet did not come up: no further container answered within {READY_WITHIN:g} s, and these do not: {missing}"
+            f"the fleet did not come up: no further container answered within {time.monotonic() - moved:.0f} s, and these do "
+            f"not: {missing}"
         ) from None
 
 

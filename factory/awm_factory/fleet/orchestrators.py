@@ -16,7 +16,7 @@ from awm_factory.fleet.files import FleetFiles
 from awm_factory.fleet.model import EngineKind
 from awm_factory.images import daemon
 
-GONE_WITHIN: Final = 90.0
+GONE_WITHIN: Final = 300.0
 """Seconds for an engine to take a fleet down; a swarm's nodes do it by themselves, one task after another."""
 _LINES: Final = 15
 
@@ -136,6 +136,11 @@ def wait_gone(client: docker.DockerClient, label: str) -> None:
             volume.remove()
         except APIError as error:
             raise EngineError(f"the volume {volume.name} can't be removed: {error}; `docker volume rm {volume.name}`") from error
+
+
+def ended(client: docker.DockerClient, label: str) -> bool:
+    """Whether any container of the fleet on this machine has ended, be it that it was started again. Raises EngineError."""
+    return any(part.state in ("exited", "dead", "restarting") or part.restarts for part in parts(client, label))
 
 
 def present(client: docker.DockerClient, label: str) -> Removed:

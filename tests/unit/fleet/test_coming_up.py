@@ -20,8 +20,8 @@ EXPECTED = {"bee_yard": 3, "pond": 1}
 class Machine:
     """Seconds pass while somebody waits; each of its containers answers at its time."""
 
-    def __init__(self, answers_at: list[float]) -> None:
-        self.now, self.answers_at = 0.0, answers_at
+    def __init__(self, answers_at: list[float], *, broken: bool = False) -> None:
+        self.now, self.answers_at, self.broken = 0.0, answers_at, broken
         self.said: list[str] = []
 
     def sleep(self, seconds: float) -> None:
@@ -41,6 +41,7 @@ class Machine:
 
 def come_up(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operate, "_ask", machine.status)
+    monkeypatch.setattr(operate.orchestrators, "ended", lambda *_: machine.broken)
     monkeypatch.setattr(operate, "time", SimpleNamespace(monotonic=lambda: machine.now))
     monkeypatch.setattr(nap, "time", SimpleNamespace(sleep=machine.sleep))
     files = FleetFiles.of(Path("/nowhere"), "trial")
@@ -48,14 +49,17 @@ def come_up(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_busy_machine_that_starts_one_container_after_the_other_has_the_time_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine([100.0, 200.0, 300.0, 400.0])
+    machine = Machine([300.0, 600.0, 900.0, 1200.0])
     come_up(machine, monkeypatch)
     assert machine.said == [f"{count} of 4 containers answer" for count in range(5)]
-    assert machine.now == pytest.approx(400, abs=1)
+    assert machine.now == pytest.approx(1200, abs=1)
 
 
-def test_a_container_that_never_answers_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine([20.0, 30.0, 1e9, 1e9])
-    with pytest.raises(EngineError, match=r"no further container .* 120 s, and these do not: 1 of bee_yard, 1 of pond"):
+@pytest.mark.parametrize(("broken", "seconds"), [(True, 120), (False, 900)])
+def test_a_container_that_never_answers_is_given_up_and_named_sooner_where_one_ended(
+    broken: bool, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine([20.0, 30.0, 1e9, 1e9], broken=broken)
+    with pytest.raises(EngineError, match=rf"within {seconds} s, and these do not: 1 of bee_yard, 1 of pond"):
         come_up(machine, monkeypatch)
-    assert machine.now == pytest.approx(150, abs=1)
+    assert machine.now == pytest.approx(30 + seconds, abs=1)
