@@ -10,7 +10,7 @@ from awm_factory.certify.weighing import difference, weigh
 from awm_factory.problems import Problem
 
 NAME = "near_misses"
-VERSION = 2
+VERSION = 3
 SHOWN = 5
 """Survivors of a task that are told one by one."""
 

@@ -57,7 +57,8 @@ class Weighed:
 def weigh(path: Path, tried: list[Tried]) -> Weighed:
     weighed = Weighed()
     is_open = answers.leaves_open(path.task.instruction) is not None
-    ends = {one.run.state for one in tried if one.attempt.kind == "by its author" and one.attempt.role == "alternative"}
+    named = [one for one in tried if one.attempt.kind == "by its author" and one.attempt.role == "alternative"]
+    ends = {(one.run.state, answer) for one in named for answer in (one.attempt.answer, path.solution.final_answer)}
     for one in tried:
         attempt, run = one.attempt, one.run
         if attempt.role in ("control", "reads"):
@@ -72,7 +73,9 @@ def weigh(path: Path, tried: list[Tried]) -> Weighed:
                 weighed.equivalent.append(one)
             elif not one.complete:
                 weighed.killed.append(one)
-            elif run.state in ends or (is_open and attempt.choice and _shape(run.changes) == _shape(path.run.changes)):
+            elif (run.state, attempt.answer) in ends or (
+                is_open and attempt.choice and _shape(run.changes) == _shape(path.run.changes)
+            ):
                 weighed.choices.append(one)
             else:
                 weighed.survivors.append(one)

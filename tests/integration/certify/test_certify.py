@@ -133,6 +133,19 @@ def test_near_misses_and_alternatives_of_the_author_are_held_to(sandbox: Process
     assert any("by its author, the hive is called West" in problem.what for problem in problems)
 
 
+def test_another_way_to_the_same_end_makes_no_wrong_answer_a_choice(sandbox: ProcessSandbox) -> None:
+    calls = [ToolCall(tool="add_hive", arguments={"label": "South"})]
+    other_words = Variant(why="other words", calls=calls, final_answer="Two of them, so 2.")
+    bundle = working().with_(
+        tasks=[Task(task_id=0, instruction='Set up the hive "South", and tell me how many hives there are then.')],
+        solutions={0: Solution(calls=calls, final_answer="There are 2 hives.", alternatives=[other_words])},
+    )
+    certified = certify(bundle, sandbox, OPTIONS)
+    problems = of(certified, "near_misses")
+    assert any("every figure one too high" in problem.what for problem in problems), certified.certificate.tasks
+    assert "other_choices" not in certified.certificate.tasks[0].rates
+
+
 def test_another_choice_of_an_open_task_is_no_near_miss_but_a_verifier_that_takes_one_row_only_is_told(
     sandbox: ProcessSandbox,
 ) -> None:
