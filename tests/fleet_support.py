@@ -33,6 +33,8 @@ class Fake:
     fullest: int = 0
     held_up: asyncio.Event | None = None
     """While it is there and not set, requests to episodes get no answer."""
+    making: asyncio.Event | None = None
+    """While it is there and not set, requests for new episodes get no answer."""
     before_answer: Callable[[str, str], None] = lambda method, path: None
     """Called within each request, with its method and path."""
 
@@ -92,6 +94,8 @@ class FakeContainers:
         if parts == ["episodes"]:
             if method == "GET":
                 return answer(200, [{"episode_id": episode_id} for episode_id in fake.episodes])
+            if fake.making is not None:
+                await fake.making.wait()
             return self._create(fake, json.loads(body))
         episode_id, rest = parts[1], "/".join(parts[2:])
         if fake.held_up is not None and rest:

@@ -224,6 +224,17 @@ async def test_a_request_under_way_ends_with_its_container_and_not_when_its_time
         assert gone.value.code == "container_died"
 
 
+async def test_a_lease_that_a_dead_machine_was_asked_for_comes_from_another_container() -> None:
+    """A machine that is gone hangs up on nobody."""
+    gone, other = Fake(ENV, "10.0.0.1", making=asyncio.Event()), Fake(ENV, "10.0.0.2")
+    async with house(gone, other) as here:
+        taking = asyncio.create_task(here.leases.take(ask(), "a"))
+        await until(lambda: here.leases.places.used(gone.address) == 1)
+        gone.die()
+        held = await asyncio.wait_for(taking, 60)
+        assert held.address == other.address
+
+
 async def test_calls_beyond_a_containers_processes_wait_outside_unless_one_is_held_up() -> None:
     fake = Fake(ENV, "10.0.0.1", held_up=asyncio.Event())
     async with house(fake) as here:

@@ -198,7 +198,8 @@ class Leases(Watch):
         container = self.known.get(address)
         try:
             with self._made_by(address):
-                answer = await self.containers.ask(address, "POST", "/episodes", new_episode(request))
+                async with self._to(address):
+                    answer = await self.containers.ask(address, "POST", "/episodes", new_episode(request))
         except (Gone, Silent):
             self.places.free(place)
             self._doubt(request.env_id, address)

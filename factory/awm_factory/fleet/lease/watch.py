@@ -50,7 +50,7 @@ class Watch(Register):
         self._strays: set[str] = set()
         """Containers that may have made an episode whose id never reached us."""
         self._under_way: dict[str, set[asyncio.Timeout]] = defaultdict(set)
-        """Requests to episodes, by address; of a container that is lost they end at once, not when their time is up."""
+        """Requests for and to episodes, by address; of a container that is lost they end at once, not when their time is up."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
