@@ -87,3 +87,4 @@ def test_the_stub_answers_from_the_offline_author_what_synth_writes_without_a_mo
     assert own.app_code == over_http.app_code and own.schema_sql == over_http.schema_sql
     assert (own.seed_sql, own.tasks) == (over_http.seed_sql, over_http.tasks)
     assert (own.verifiers, own.solutions) == (over_http.verifiers, over_http.solutions)
+    assert own.manifest == over_http.manifest and own.manifest.author is not None and own.manifest.author.seed == 0
