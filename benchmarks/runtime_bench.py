@@ -18,6 +18,10 @@ from typing import Any, Final
 
 import httpx
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from runtime_support import LIBRARY_APP, write_environment
+
 HEADERS: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 _numbers = itertools.count(1)
@@ -114,6 +118,18 @@ def workload(directory: Path, tools: list[dict[str, Any]]) -> Workload:
             f"{directory} has no reading tool without required arguments; add benchmarks/workloads/{directory.name}.json"
         )
     return Workload((reads[0], {}), (reads[-1], {}), None)
+
+
+def with_tools(directory: Path, count: int) -> Path:
+    """The tests' library, with as many more tools as make it `count`."""
+    own = LIBRARY_APP.count("operation_id=")
+    more = (
+        f"\n\n@application.get('/shelves/{{shelf_id}}/{n}', operation_id='show_shelf_{n}')\n"
+        f"async def show_shelf_{n}(shelf_id: int, page: int = 1):\n"
+        f"    return {{'shelf': shelf_id, 'page': page}}\n"
+        for n in range(count - own)
+    )
+    return write_environment(directory / f"library_{count}", LIBRARY_APP + "".join(more))
 
 
 def call_bytes(call: tuple[str, dict[str, Any]]) -> bytes:
@@ -247,3 +263,20 @@ def awm(directory: Path) -> Iterator[tuple["subprocess.Popen[bytes]", float, int
         command = [sys.executable, str(folder / "server.py"), str(directory / "app.py"), str(folder / "db.sqlite"), str(port)]
         with running(command, f"http://127.0.0.1:{port}/mcp", {}) as (process, took):
             yield process, took, port
+
+
+async def canned(url: str, call: tuple[str, dict[str, Any]]) -> str:
+    """What a server that is asked by the official client answers, by method, as JSON."""
+    async with httpx.AsyncClient() as client:
+
+        async def result(method: str, **params: Any) -> Any:
+            return (await client.post(url, json=message(method, **params), headers=HEADERS)).json()["result"]
+
+        start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        return json.dumps(
+            {
+                "initialize": await result("initialize", **start),
+                "tools/list": await result("tools/list"),
+                "tools/call": await result("tools/call", name=call[0], arguments=call[1]),
+            }
+        )

@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from awm_runtime import http
-from awm_runtime.episodes import Episodes, Refused
+from awm_runtime.episode import Refused
+from awm_runtime.episodes import Episodes
 from awm_runtime.wire import Health, NewEpisode, VerifyEpisode
 
 SQLITE: Final = "application/vnd.sqlite3"

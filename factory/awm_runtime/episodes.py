@@ -4,17 +4,15 @@ An episode's state is the delta of its last good database against the seed, kept
 only move references to it, so they cost nothing that grows with the database.
 """
 
-import asyncio
 import json
 import secrets
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
-
-import pydantic_core
 
 from awm_runtime import pages
 from awm_runtime.bundle_files import BundleFiles
+from awm_runtime.episode import CallResult, Refused, Running, State, failure
 from awm_runtime.frames import Frame
 from awm_runtime.judges import Judge
 from awm_runtime.links import Link, WorkerGone
@@ -28,64 +26,6 @@ _FAULTS: Final = ("internal", "timeout", "crashed")
 _MOST_SNAPSHOTS: Final = 64
 MOST_SOLO: Final = 64
 """Processes for episodes of an environment with module state; each takes some 7 MB."""
-
-
-class Refused(Exception):
-    """A request that can't be carried out, with the HTTP status that says so."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class State:
-    """One instant of an episode."""
-
-    changes: bytes | None = None
-    """Delta against the seed; None is the seed."""
-    version: int = 0
-    steps: int = 0
-    internal_errors: int = 0
-    beside: int = 0
-    """Steps that called no tool of the environment: OpenEnv counts them, the world's clock does not."""
-
-
-@dataclass(eq=False)
-class Running:
-    """One episode."""
-
-    id: str
-    task_id: int | None
-    seed: int
-    state: State = State()
-    alias: str | None = None
-    worker: Link | None = None
-    """The worker that served it last, and most likely has its database ready."""
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    used: float = field(default_factory=time.monotonic)
-    versions: int = 0
-    """Versions given out so far; a reset or restore never takes an old one, which a worker might still hold."""
-    snapshots: dict[str, State] = field(default_factory=dict)
-    parked: dict[str, Link] = field(default_factory=dict)
-    """Processes that belong to snapshots, where module state is part of them."""
-    ended: bool = False
-
-    def next_version(self) -> int:
-        self.versions += 1
-        return self.versions
-
-
-@dataclass(frozen=True)
-class CallResult:
-    kind: str
-    status: int | None
-    body: bytes
-    """The endpoint's or the error's JSON; with `mcp`, the result of a tools/call."""
-
-    @property
-    def is_error(self) -> bool:
-        return self.kind != "ok"
 
 
 class Episodes:
@@ -184,7 +124,7 @@ class Episodes:
             await self.pool.settled()
             link = await (self._own(episode) if self.solo else self.pool.acquire(episode.worker if held else None))
         except WorkerGone:
-            return _failure("crashed", "the environment's process is gone; restart the container", mcp), None
+            return failure("crashed", "the environment's process is gone; restart the container", mcp), None
         header = {
             "episode": episode.id,
             "version": state.version,
@@ -207,7 +147,7 @@ class Episodes:
             kind = "timeout" if gone.timeout else "crashed"
             limit = f"{self.settings.call_timeout:g} s"
             message = f"the call took longer than {limit}" if gone.timeout else "the environment's process died in this call"
-            return _failure(kind, f"{message}; nothing of it was kept", mcp), None
+            return failure(kind, f"{message}; nothing of it was kept", mcp), None
         finally:
             if not self.solo:
                 self.pool.release(link)
@@ -307,11 +247,3 @@ class Episodes:
                 mode=source.mode, error=f"the verifier could not be run: {gone}", internal_errors=state.internal_errors
             )
         return Verdict.model_validate(json.loads(reply) | {"internal_errors": state.internal_errors})
-
-
-def _failure(kind: str, message: str, mcp: bool) -> CallResult:
-    error = {"error": {"kind": kind, "message": message}}
-    if not mcp:
-        return CallResult(kind, None, pydantic_core.to_json(error))
-    text = pydantic_core.to_json(error, indent=2).decode()
-    return CallResult(kind, None, pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": True}))

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import pydantic_core
 
-from awm_runtime.episodes import Episodes, Refused, Running
+from awm_runtime.episode import Refused, Running
+from awm_runtime.episodes import Episodes
 from awm_runtime.wire import Tool
 
 PROTOCOLS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

@@ -14,7 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from awm_runtime.episodes import Episodes, Refused, Running
+from awm_runtime.episode import Refused, Running
+from awm_runtime.episodes import Episodes
 from awm_runtime.mcp import McpServer
 from awm_runtime.wire import Tool
 
@@ -138,8 +139,12 @@ class Session:
         if self.episode.ended:
             raise Refused(409, "this episode has ended; reset it or start another")
         answer = arguments.get("answer") if isinstance(arguments, dict) else None
-        verdict = await self.episodes.verify(self.episode, answer if answer is None else str(answer), None)
-        self.episode.ended = True
+        self.episode.ended = True  # before the verdict is waited for: a second answer meanwhile must not be rewarded too
+        try:
+            verdict = await self.episodes.verify(self.episode, answer if answer is None else str(answer), None)
+        except Refused:
+            self.episode.ended = False
+            raise
         return Observed(_observation(SUBMIT, verdict.model_dump(mode="json"), None), verdict.reward, True)
 
 

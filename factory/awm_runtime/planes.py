@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 from awm_runtime import http, mcp
-from awm_runtime.episodes import Episodes, Refused, Running
+from awm_runtime.episode import Refused, Running
+from awm_runtime.episodes import Episodes
 from awm_runtime.http import App, Receive, Scope, Send
 from awm_runtime.mcp import McpServer
 

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from awm_runtime.episodes import Episodes, Refused
+from awm_runtime.episode import Refused
+from awm_runtime.episodes import Episodes
 from awm_runtime.openenv import shown
 
 SPLIT: Final = "train"
