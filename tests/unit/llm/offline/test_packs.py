@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 from awm_factory import resources
+from awm_factory.certify import answers
 from awm_factory.ids import env_id
 from awm_factory.llm.offline.catalogue import described
 from awm_factory.llm.offline.packs import FRAME, Attribute, ModulePart, Pack, Range, packs, scenarios
 from awm_factory.llm.offline.words import class_name, snake, variable
 from awm_factory.synthesis.scenarios.local import CALIBRATED, LocalEmbedder
+
+CHOICES: Final = ("topics", "resolutions", "kinds", "levels", "reasons", "methods", "entry_kinds", "labels")
+"""Values that become members of an enumeration."""
 
 
 class Needs(NamedTuple):
@@ -290,6 +294,15 @@ def test_texts_are_ascii_without_placeholders_or_spare_blanks(key: str) -> None:
     for text in _strings(packs()[key].model_dump()):
         assert text.isascii() and text == " ".join(text.split()), text
         assert not PLACEHOLDER.search(text), text
+
+
+@each_pack
+def test_no_choice_is_told_by_the_clock_alone(key: str) -> None:
+    """A task says it without quotation marks, and whoever reads "next year" there would ask which one."""
+    for application in _applications(packs()[key]):
+        said = [value for attribute in application.item.attributes for value in attribute.values]
+        said += [value for part in application.modules for name in CHOICES for value in part.values.get(name, [])]
+        assert [value for value in said if answers._RELATIVE.search(value)] == [], application.name
 
 
 @each_pack
