@@ -46,7 +46,7 @@ def diversity(workspace: Path | None, envs: tuple[str, ...], run_dir: Path | Non
     if as_json:
         print_json(result)
     else:
-        _print(result, f"{embedder.name}, near-duplicates above {thresholds.refuse_above}")
+        show(result, f"{embedder.name}, near-duplicates above {thresholds.refuse_above}")
 
 
 def _of_workspace(workspace: Path | None, envs: tuple[str, ...]) -> "list[Bundle]":
@@ -76,7 +76,8 @@ def _of_run(run_dir: Path, envs: tuple[str, ...]) -> "list[Bundle]":
     ]
 
 
-def _print(result: "Diversity", texts: str) -> None:
+def show(result: "Diversity", texts: str) -> None:
+    """As tables. `texts`: which embedder, and above which cosine it has texts for near-duplicates."""
     rows = [
         ["environments", str(result.environments)],
         ["text similarity, mean of all pairs", f"{result.text_similarity:.3f}"],
