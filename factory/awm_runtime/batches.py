@@ -14,6 +14,7 @@ from typing import Final
 
 from awm_runtime import children
 from awm_runtime.children import ChildFailed
+from awm_runtime.patience import patient
 
 _HEAD: Final = struct.Struct("!I")
 _NOTES: Final = 1 << 16
@@ -41,7 +42,7 @@ class Work:
 
     @property
     def time_limit(self) -> float:
-        return SETUP + self.limit * (self.end - self.start)
+        return patient(SETUP) + self.limit * (self.end - self.start)
 
     def do(self, prepare: Prepare) -> None:
         """Runs in the child."""
@@ -92,10 +93,12 @@ class Done:
 def each(
     count: int, fork: Fork, limit: float, *, alone: bool = False, parts: Sequence[int] = (), deaths: int | None = None
 ) -> Done:
-    """`limit`: seconds a piece. `alone`: a child for each. `parts`: pieces of one child, child by child; all where empty.
+    """`limit`: seconds a piece, stretched on a busy machine. `alone`: a child for each. `parts`: pieces of one child, child by child;
+    all in one where empty.
 
     `deaths`: after so many the rest is given up, and is as the last. A child that dies before its first piece raises ChildFailed.
     """
+    limit = patient(limit)
     ends = [*accumulate(parts), count]
     done: list[bytes | ChildFailed] = []
     last = b""

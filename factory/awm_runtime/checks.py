@@ -55,6 +55,7 @@ from awm_runtime.contract import (
 )
 from awm_runtime.environment import Environment
 from awm_runtime.homes import Home, Homes
+from awm_runtime.patience import patient
 from awm_runtime.references import filled_in
 from awm_runtime.settings import Settings
 from awm_runtime.state_trial import Seen
@@ -146,7 +147,7 @@ def _app(request: AppRequest, memory: int, home: Home | None) -> AppReply:
         return json.dumps(vars(asyncio.run(state_trial.interleaved(load())))).encode()
 
     try:
-        seen = Seen(**json.loads(children.run(interleaved, _TRIAL)))
+        seen = Seen(**json.loads(children.run(interleaved, patient(_TRIAL))))
     except ChildFailed:
         seen = Seen()  # what does not load, hangs or crashes is found by what follows
     _confine(memory)

@@ -16,6 +16,7 @@ from awm_runtime.children import ChildFailed
 from awm_runtime.contract import ExploreReply, ExploreRequest, RefusalSample, ToolCall, ToolUse, Violation, WriteSample
 from awm_runtime.explorer import DEPTH, PIECE, Explorer
 from awm_runtime.homes import Home, Job, keeps_state
+from awm_runtime.patience import patient
 from awm_runtime.watched import Watched
 
 _VIOLATIONS: Final = 40
@@ -28,7 +29,7 @@ _TRIES: Final = 3
 def explore(request: ExploreRequest, memory: int, home: Home | None = None) -> ExploreReply:
     """Runs outside of all confinement; every call is made in a confined child."""
     seed, source = base64.b64decode(request.source.db), request.source
-    data = request.model_copy(update={"source": source.model_copy(update={"db": "", "app_code": ""})}).model_dump_json().encode()
+    data = _sent(request).model_dump_json().encode()
 
     def fresh(job: Job, order: bytes) -> batches.Fork:
         """Children that import the environment for themselves."""
@@ -89,10 +90,9 @@ def repeater(env: Watched, order: bytes, _note: batches.Note) -> batches.Piece:
 
 def _probed(seen: ExploreReply, request: ExploreRequest, forks: Callable[[bytes], batches.Fork]) -> ExploreReply:
     """What was explored, and what its tools answer when each is asked by what was seen of it."""
-    source = request.source.model_copy(update={"db": "", "app_code": ""})
     tools = sorted(seen.uses)
     order = probing.Order(
-        request=request.model_copy(update={"source": source}),
+        request=_sent(request),
         tools=tools,
         samples=list({sample.calls[-1].tool: sample for sample in reversed(seen.writes)}.values()),
         refusals=seen.refusals,
@@ -102,6 +102,12 @@ def _probed(seen: ExploreReply, request: ExploreRequest, forks: Callable[[bytes]
     done = batches.each(len(tools), forks(order.model_dump_json().encode()), limit, deaths=_DEATHS)
     parts = [part if isinstance(part, ChildFailed) else ExploreReply.model_validate_json(part) for part in done.pieces]
     return _joined([seen, *parts], {}, _noted(done.last)).model_copy(update={"refusals": []})
+
+
+def _sent(request: ExploreRequest) -> ExploreRequest:
+    """As a child gets it: without what it has at hand, and with limits of its own calls that a busy machine can keep."""
+    source = request.source.model_copy(update={"db": "", "app_code": ""})
+    return request.model_copy(update={"source": source, "call_limit": patient(request.call_limit)})
 
 
 def _noted(text: bytes) -> list[ToolCall]:

@@ -26,11 +26,13 @@ from awm_factory.images.docker_client import Owner
 from awm_factory.images.hardened import LOOPBACK, Box, boxed, internal_network
 from awm_factory.images.trial import Control, TrialError, Tried, list_tools, run, try_calls
 from awm_runtime.contract import AGENT_PORT, CONTROL_PORT, Health
+from awm_runtime.patience import patient
 
 START_LIMIT: Final = 60.0
-"""Seconds a container may take until it answers; a loaded machine needs ten times what an idle one does."""
+"""Seconds a container may take until it answers."""
 STOP_LIMIT: Final = 2.0
 PROBE_LIMIT: Final = 60.0
+"""All three are stretched where the machine is busy."""
 MOVED: Final = {"PORT": "18000", "AGENT_PORT": "18001"}
 HOSTS: Final = (
     "localhost:8000",
@@ -137,10 +139,11 @@ def _published(client: docker.DockerClient, box: Box, bundle: Bundle, report: Sm
                 raise TrialError("after reset the database is not byte for byte the one that the episode began with")
             report.checks["reset"] = f"byte-identical, {len(tried.fresh)} bytes"
         with _check(report, "stop", box), _listening(control.http):
-            code, seconds = box.signal("SIGTERM", STOP_LIMIT + 3)
-            if code is None or seconds > STOP_LIMIT:
+            limit = patient(STOP_LIMIT)
+            code, seconds = box.signal("SIGTERM", limit + 3)
+            if code is None or seconds > limit:
                 raise TrialError(
-                    f"SIGTERM {'did not end it' if code is None else 'ended it'} after {seconds:.1f} s, not {STOP_LIMIT:g} s"
+                    f"SIGTERM {'did not end it' if code is None else 'ended it'} after {seconds:.1f} s, not {limit:.3g} s"
                 )
             if code not in {0, 128 + 15}:
                 raise TrialError(f"SIGTERM ended it with exit code {code} instead of 0")
@@ -171,7 +174,7 @@ def _healthy(box: Box, http: httpx.Client) -> Health:
 
     retry = retry_if_result(lambda reply: reply is None or reply.status_code >= 500)
     try:
-        reply = Retrying(stop=stop_after_delay(START_LIMIT), wait=wait_fixed(0.05), retry=retry)(ask)
+        reply = Retrying(stop=stop_after_delay(patient(START_LIMIT)), wait=wait_fixed(0.05), retry=retry)(ask)
     except RetryError as error:
         last: httpx.Response | None = error.last_attempt.result()
         if last is not None:
@@ -199,7 +202,7 @@ def _listens(box: Box, port: int, variable: str) -> None:
 
     retry = retry_if_result(lambda said: said.startswith("nothing"))
     try:
-        Retrying(stop=stop_after_delay(START_LIMIT), wait=wait_fixed(0.05), retry=retry)(look)
+        Retrying(stop=stop_after_delay(patient(START_LIMIT)), wait=wait_fixed(0.05), retry=retry)(look)
     except RetryError:
         raise TrialError(f"with {variable}={port}, nothing listens on port {port} inside after {START_LIMIT:g} s") from None
 
@@ -299,7 +302,7 @@ def _listening(http: httpx.Client) -> Iterator[None]:
 def _probed(probe: Box, count: int) -> list[list[str]]:
     """Names of the tools that each of the second container's probes found."""
     try:
-        code = probe.container.wait(timeout=PROBE_LIMIT)["StatusCode"]
+        code = probe.container.wait(timeout=patient(PROBE_LIMIT))["StatusCode"]
     except RequestException:
         raise TrialError(f"the second container got no answer within {PROBE_LIMIT:g} s") from None
     if code != 0:

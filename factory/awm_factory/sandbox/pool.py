@@ -37,6 +37,7 @@ from awm_runtime.contract import (
     VerifyReply,
     VerifyRequest,
 )
+from awm_runtime.patience import patient
 
 Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsRequest | InspectRequest | ExploreRequest | ParseRequest
 Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | ParseReply | CheckFailed
@@ -73,7 +74,7 @@ class Sandbox(Protocol):
 
     @abstractmethod
     def check(self, request: Request, time_limit: float = 60.0) -> Reply:
-        """Execute one check.
+        """Execute one check, in `time_limit` seconds at most, more on a busy machine.
 
         Whatever generated code does comes back as a reply (CheckFailed at worst). Raises SandboxError only where the
         sandbox itself can't be used.
@@ -154,6 +155,7 @@ class LanePool(Sandbox):
         self._ids = iter(range(1, 2**63))
 
     def check(self, request: Request, time_limit: float = 60.0) -> Reply:
+        time_limit = patient(time_limit)
         with self._lock:
             number = next(self._ids)
         line = CheckEnvelope(id=number, time_limit=time_limit, request=request).model_dump_json().encode() + b"\n"
