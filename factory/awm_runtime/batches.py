@@ -93,8 +93,8 @@ class Done:
 def each(
     count: int, fork: Fork, limit: float, *, alone: bool = False, parts: Sequence[int] = (), deaths: int | None = None
 ) -> Done:
-    """`limit`: seconds a piece, stretched on a busy machine. `alone`: a child for each. `parts`: pieces of one child, child by child;
-    all in one where empty.
+    """`limit`: seconds a piece, stretched on a busy machine. `alone`: a child for each. `parts`: pieces of one child,
+    child by child; all in one where empty.
 
     `deaths`: after so many the rest is given up, and is as the last. A child that dies before its first piece raises ChildFailed.
     """

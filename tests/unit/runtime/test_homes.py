@@ -78,7 +78,9 @@ def test_pieces_are_done_in_children_of_one_process_that_has_imported_the_enviro
     assert first.pieces == second.pieces == [f"1 {home.process}".encode()] * 3
 
 
-@pytest.mark.parametrize(("how", "says"), [("exit", "exit status 9"), ("raise", "ValueError: no such thing"), ("hang", "was stopped")])
+@pytest.mark.parametrize(
+    ("how", "says"), [("exit", "exit status 9"), ("raise", "ValueError: no such thing"), ("hang", "was stopped")]
+)
 def test_a_piece_that_ends_its_process_costs_only_itself_and_tells_what_it_was_about(homes: Homes, how: str, says: str) -> None:
     found = done(homes, how, limit=0.5)
     assert [isinstance(one, ChildFailed) for one in found.pieces] == [False, True, False]
