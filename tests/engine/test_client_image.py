@@ -115,7 +115,8 @@ def test_a_container_with_a_token_answers_nothing_on_its_control_port_without_it
 
 
 PLAYER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background, it would be ignored
 from awm_factory.client.sync import AwmEnv
 from awm_factory.images.docker_client import session_id
 print(session_id(), flush=True)
