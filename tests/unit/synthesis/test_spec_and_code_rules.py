@@ -149,6 +149,10 @@ def test_code_and_data_that_differ_in_case_are_refused() -> None:
     assert "compares with 'Available', but tools.status holds 'available'" in said(found)
 
 
+def test_a_value_of_an_enumeration_that_another_column_spells_otherwise_is_fine() -> None:
+    assert code_with(('Status = Literal["available"', 'Status = Literal["Wood", "available"')) == []
+
+
 def test_a_value_folded_on_one_side_only_is_refused() -> None:
     found = code_with(("ToolRow.category == category", "ToolRow.category == category.upper()"))
     assert "turned by .upper(), but the data holds 'wood'" in said(found)

@@ -15,7 +15,7 @@ MOST_VALUES, MOST_LENGTH = 30, 40
 
 
 def check(service: Service, rows: dict[str, TableRows]) -> Iterator[Problem]:
-    by_lower: dict[str, dict[str, str]] = {}
+    spelt: dict[str, list[tuple[str, str, set[str]]]] = {}
     exact: set[str] = set()
     for table in rows.values():
         for place, column in enumerate(table.columns):
@@ -23,35 +23,38 @@ def check(service: Service, rows: dict[str, TableRows]) -> Iterator[Problem]:
             texts = {value for value in values if isinstance(value, str)}
             exact |= texts
             if len(texts) <= MOST_VALUES and all(len(value) <= MOST_LENGTH for value in texts):
-                for value in texts:
-                    by_lower.setdefault(value.lower(), {})[value] = f"{table.name}.{column}"
-    told = set()
-    for literal in _compared(service.tree):
-        stored = by_lower.get(literal.lower(), {})
-        if literal not in exact and stored and literal not in told:
-            told.add(literal)
-            value, where = next(iter(stored.items()))
-            yield error(
-                GATE,
-                "app.py",
-                f"It compares with {literal!r}, but {where} holds {value!r}: the look-up never finds it.",
-                f"Write {value!r}, as the data does.",
-            )
+                for value in sorted(texts):
+                    spelt.setdefault(value.lower(), []).append((value, f"{table.name}.{column}", texts))
+    told: set[str] = set()
+    for group in _compared(service.tree):
+        known = group & exact
+        for literal in sorted(group - exact - told):
+            # Where others of the group are stored as they are written, only a column that holds one of them is what it is about.
+            places = [place for place in spelt.get(literal.lower(), []) if not known or known & place[2]]
+            if places:
+                told.add(literal)
+                value, where, _ = places[0]
+                yield error(
+                    GATE,
+                    "app.py",
+                    f"It compares with {literal!r}, but {where} holds {value!r}: the look-up never finds it.",
+                    f"Write {value!r}, as the data does.",
+                )
     yield from _folded(service, rows)
 
 
-def _compared(tree: ast.AST) -> Iterator[str]:
-    """Texts that the code holds against others: in comparisons, `in_` lists and `Literal` types."""
+def _compared(tree: ast.AST) -> Iterator[set[str]]:
+    """Texts that the code holds against others, those of one place together: in comparisons, `in_` lists and `Literal` types."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             for operand in (node.left, *node.comparators):
                 if not _folds(operand) and not (_folds(node.left) or any(map(_folds, node.comparators))):
-                    yield from _texts(operand)
+                    yield set(_texts(operand))
         elif isinstance(node, ast.Call) and last_name(node.func) == "in_":
             for argument in node.args:
-                yield from _texts(argument)
+                yield set(_texts(argument))
         elif isinstance(node, ast.Subscript) and last_name(node.value) == "Literal":
-            yield from _texts(node.slice)
+            yield set(_texts(node.slice))
 
 
 def _texts(node: ast.expr) -> Iterator[str]:

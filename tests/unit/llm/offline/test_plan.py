@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from awm_factory.certify import answers
+from awm_factory.llm.offline.author import Author
 from awm_factory.llm.offline.compose import Recipe, compose, draws, seeded
 from awm_factory.llm.offline.goals.repair import plant
 from awm_factory.llm.offline.mention import mention, similar
@@ -145,6 +146,14 @@ def test_a_policy_task_that_is_refused_asks_for_a_figure_that_its_words_do_not_h
         (told,) = task.wanted.told
         if told.kind == "count":
             assert not re.search(rf"(?<![\d.]){told.value}(?![\d.])", task.instruction)
+
+
+def test_a_limit_that_is_an_amount_is_asked_for_and_judged_as_one() -> None:
+    """The ledger's, of which the refusal once gave the figure and `.00` behind it: the verifier took no amount for a number."""
+    tasks = Author("ticket_agency_remittance").tasks
+    (task,) = (task for task in tasks if task.kind == "policy" and "debiting" in task.instruction)
+    assert [(told.kind, told.value) for told in task.wanted.told] == [("amount", 500_000)]
+    assert "the amount that the rule sets" in task.instruction
 
 
 @pytest.mark.parametrize("level", [1, 3, 5])

@@ -225,7 +225,7 @@ def _may_post(m: Kit) -> list[Require]:
             Require(
                 "entry.amount_cents <= policy.approve_over * 100 or entry.approver_id is not None",
                 409,
-                "<Entry> {entry.reference} is over {policy.approve_over}.00 and needs an approver first.",
+                "<Entry> {entry.reference} is over {money(policy.approve_over * 100)} and needs an approver first.",
                 "approve_over",
             )
         )
