@@ -70,6 +70,8 @@ def test_two_tasks_may_speak_of_one_thing_that_exists() -> None:
         ('Add a customer called "Olga Pek".', True, None),
         ('Add the song "Tide" to the playlist "Dawn".', False, "playlist"),
         ('Move the card "Fix tap" to done.', False, "card"),
+        ('Add a new blue card "Fix tap".', True, None),
+        ('Start a new sailing for the cabin "Cabin 340".', False, "cabin"),
     ],
 )
 def test_a_quoted_name_is_told_by_the_words_before_it(task: str, made: bool, noun: str | None) -> None:
