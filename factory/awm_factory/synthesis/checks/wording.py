@@ -16,9 +16,7 @@ _NEW = re.compile(
     r"\b(?:a|an|another|new|one)\b[^\"“”]{0,60}\b(?:named|called|titled|entitled|labell?ed|with the (?:name|title|code))\s*$",
     re.I,
 )
-_NEW_DIRECT = re.compile(
-    r"\b(?:a|an|another|new)\s+(?:(?!(?:for|of|in|on|at|to|from|with|under|by|the)\b)[\w-]+\s+){1,4}$", re.I
-)
+_NEW_DIRECT = re.compile(r"\b(?:a|an|another|new)\s+(?:(?!(?:for|of|in|on|at|to|from|with|under|by|the)\b)[\w-]+\s+){1,4}$", re.I)
 _EXISTING = re.compile(
     r"\b(?:the|my|our|existing|for|in|on|from|to|of|under|at|into|with)\s+(?:(?:the|my|our|existing|current)\s+)?(?:[\w-]+\s+){0,2}?([\w-]+)"
     r"(?:\s+(?:named|called|titled|entitled))?\s*$",
