@@ -133,6 +133,7 @@ def test_an_id_that_nobody_showed_is_refused() -> None:
         ("End it.", [call("list_loans"), call("return_tool", loan_id=2)], [answered({"loans": [{"id": 2}]}), answered({})]),
         ("End it.", [call("list_loans"), call("return_tool", loan_id="{{calls[0].loans[0].id}}")], [answered({}), answered({})]),
         ("Show my loans.", [call("list_loans", user_id=1)], [answered({})]),
+        ("Approve the loan 7 with me as the approver.", [call("approve", loan_id=7, approver_id=1)], [answered({})]),
     ],
 )
 def test_an_id_that_was_told_or_shown_is_fine(task: str, calls: list[ToolCall], results: list[ToolResult]) -> None:

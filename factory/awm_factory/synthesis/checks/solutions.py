@@ -13,6 +13,8 @@ from awm_runtime.contract import ToolCall, ToolResult
 
 GATE: Final = "solutions"
 CURRENT_USER: Final = 1
+_ME: Final = re.compile(r"\b(?:with|to|by|as) (?:me|myself)\b|\bmyself\b", re.I)
+"""A task that names its user as a party to what is done, and not only as whoever is told of it."""
 _ID: Final = re.compile(r"(^|_)ids?\Z")
 _SHOWN = 600
 """Characters of one result in a transcript."""
@@ -24,7 +26,7 @@ def check(task_id: int, task: str, calls: Sequence[ToolCall], results: Sequence[
     for number, (call, result) in enumerate(zip(calls, results, strict=False)):
         for name, value in _ids(call.arguments):
             known = str(value) in shown or str(value) in words or str(value) in task
-            if not known and not (value == CURRENT_USER and "user" in name):
+            if not known and not (value == CURRENT_USER and ("user" in name or _ME.search(task))):
                 yield error(
                     GATE,
                     f"task {task_id}, call {number}",
