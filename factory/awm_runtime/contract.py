@@ -2,8 +2,8 @@
 
 Two conversations use them. The *checks* protocol runs over a pipe to `python -m awm_runtime.checks` inside the
 sandbox: one JSON object a line each way, `CheckRequest` in, `CheckReply` out, each request executed in a forked child.
-The *episode* protocol runs over HTTP on port 8000 of an environment container. This is the only module of the runtime
-that the host imports, so it and the two it is made of depend on pydantic and nothing else.
+The *episode* protocol runs over HTTP on port 8000 of an environment container. Beside `patience`
+this is the only module of the runtime that the host imports, so it and the two it is made of depend on pydantic and nothing else.
 """
 
 from typing import Annotated, Literal
@@ -56,6 +56,7 @@ from awm_runtime.wire_trials import (
 __all__ = [
     "AGENT_PORT",
     "CONTROL_PORT",
+    "HOMES",
     "WORLD_TIME",
     "AppReply",
     "AppRequest",
@@ -112,6 +113,9 @@ __all__ = [
     "WriteSample",
     "build",
 ]
+
+HOMES = 2
+"""Environments that a lane of the sandbox keeps imported: those of two bundles may be checked in turns on it."""
 
 
 class Statement(Wire):

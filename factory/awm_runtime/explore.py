@@ -52,8 +52,7 @@ def explore(request: ExploreRequest, memory: int, home: Home | None = None) -> E
     sequence = _sequence(joined)
     if not sequence:
         return joined
-    order = request.model_copy(update={"scripts": [sequence], "source": source.model_copy(update={"db": "", "app_code": ""})})
-    again = order.model_dump_json().encode()
+    again = _sent(request).model_copy(update={"scripts": [sequence]}).model_dump_json().encode()
     one = home.forks("repeat", again) if home is not None else fresh(repeater, again)
     kept = home.keeps_state if home is not None else keeps_state(source.app_code)
     repeats, identical = _repeated([one, fresh(repeater, again)], request, kept=kept)

@@ -20,12 +20,10 @@ from typing import Final, NoReturn
 from awm_runtime import confine, environment, frames, module_state
 from awm_runtime.batches import SETUP, Fork, Note, Piece, Work
 from awm_runtime.children import OUT_OF_MEMORY, RAISED, ChildFailed, failure
-from awm_runtime.contract import EnvironmentSource
+from awm_runtime.contract import HOMES, EnvironmentSource
 from awm_runtime.frames import Frame
 from awm_runtime.watched import Watched
 
-_KEPT: Final = 2
-"""Homes at once: the environments of two bundles may be checked in turns on one lane."""
 _clock = time.monotonic
 """Bound before `clock.install` exchanges it."""
 
@@ -135,7 +133,7 @@ class Homes:
         home = self._kept.pop(key, None) or self._open(source)
         if home is not None:
             self._kept[key] = home
-            while len(self._kept) > _KEPT:
+            while len(self._kept) > HOMES:
                 self._kept.pop(next(iter(self._kept))).close()
         return home
 

@@ -11,12 +11,13 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
 from awm_factory.errors import SandboxError
 from awm_runtime.contract import (
+    HOMES,
     AppReply,
     AppRequest,
     CallsReply,
@@ -43,8 +44,6 @@ Request = LoadRequest | AppRequest | VerifyRequest | CallsRequest | TrialsReques
 Reply = LoadReply | AppReply | VerifyReply | CallsReply | TrialsReply | InspectReply | ExploreReply | ParseReply | CheckFailed
 R = TypeVar("R", LoadReply, AppReply, VerifyReply, CallsReply, TrialsReply, InspectReply, ExploreReply, ParseReply)
 
-_KEPT: Final = 2
-"""Environments that a lane keeps imported; `awm_runtime.homes` says so."""
 GRACE = 15.0
 """Seconds a lane may take past a check's own limit, to start up or to report that it killed the child."""
 
@@ -95,7 +94,7 @@ class Places:
 
     def __init__(self, size: int) -> None:
         self._free = list(range(size))
-        self._held: list[deque[int]] = [deque(maxlen=_KEPT) for _ in range(size)]
+        self._held: list[deque[int]] = [deque(maxlen=HOMES) for _ in range(size)]
         self._lately: deque[int] = deque(maxlen=4 * size)
         self._turn = threading.Condition()
 
