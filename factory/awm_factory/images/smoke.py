@@ -172,16 +172,16 @@ def _healthy(box: Box, http: httpx.Client) -> Health:
         except httpx.TransportError:
             return None
 
-    retry = retry_if_result(lambda reply: reply is None or reply.status_code >= 500)
+    retry, limit = retry_if_result(lambda reply: reply is None or reply.status_code >= 500), patient(START_LIMIT)
     try:
-        reply = Retrying(stop=stop_after_delay(patient(START_LIMIT)), wait=wait_fixed(0.05), retry=retry)(ask)
+        reply = Retrying(stop=stop_after_delay(limit), wait=wait_fixed(0.05), retry=retry)(ask)
     except RetryError as error:
         last: httpx.Response | None = error.last_attempt.result()
         if last is not None:
             said = f"its last answer was {last.status_code}: {last.text[:200]}"
         else:
             said = listeners(_sockets(box), CONTROL_PORT)
-        raise TrialError(f"no answer to GET /health on the published port within {START_LIMIT:g} s; {said}") from None
+        raise TrialError(f"no answer to GET /health on the published port within {limit:.3g} s; {said}") from None
     try:
         return Health.model_validate_json(reply.content if reply is not None else b"")
     except ValidationError as error:
@@ -200,11 +200,11 @@ def _listens(box: Box, port: int, variable: str) -> None:
             raise TrialError("the container ended before it answered")
         return listeners(_sockets(box), port)
 
-    retry = retry_if_result(lambda said: said.startswith("nothing"))
+    retry, limit = retry_if_result(lambda said: said.startswith("nothing")), patient(START_LIMIT)
     try:
-        Retrying(stop=stop_after_delay(patient(START_LIMIT)), wait=wait_fixed(0.05), retry=retry)(look)
+        Retrying(stop=stop_after_delay(limit), wait=wait_fixed(0.05), retry=retry)(look)
     except RetryError:
-        raise TrialError(f"with {variable}={port}, nothing listens on port {port} inside after {START_LIMIT:g} s") from None
+        raise TrialError(f"with {variable}={port}, nothing listens on port {port} inside after {limit:.3g} s") from None
 
 
 def listeners(table: str, port: int) -> str:
@@ -301,10 +301,11 @@ def _listening(http: httpx.Client) -> Iterator[None]:
 
 def _probed(probe: Box, count: int) -> list[list[str]]:
     """Names of the tools that each of the second container's probes found."""
+    limit = patient(PROBE_LIMIT)
     try:
-        code = probe.container.wait(timeout=patient(PROBE_LIMIT))["StatusCode"]
+        code = probe.container.wait(timeout=limit)["StatusCode"]
     except RequestException:
-        raise TrialError(f"the second container got no answer within {PROBE_LIMIT:g} s") from None
+        raise TrialError(f"the second container got no answer within {limit:.3g} s") from None
     if code != 0:
         raise TrialError(f"the second container could not list the tools: {probe.last_words()}")
     lines = probe.container.logs(stdout=True, stderr=False).decode(errors="replace").splitlines()
