@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -57,7 +57,6 @@ class Caller:
         self.app, self.served, self.tool = app, served, served.tool
         self.known = frozenset(served.tool.input_schema.get("properties", {}))  # type: ignore[arg-type]
         self.short = _nothing_between(app, served)
-        self._check: Callable[[Any], Any] | None = None
         route: Any = served.endpoint.route
         self.dependant = route.dependant
         self.field = getattr(route, "response_field", None)
@@ -70,13 +69,16 @@ class Caller:
         self.needs_body = served.body_type == JSON and any(f.field_info.is_required() for f in self.dependant.body_params)
         """An object without fields is a body too, where all fields are optional; none at all would be refused as incomplete."""
 
+    @cached_property
+    def _check(self) -> Callable[[Any], Any]:
+        """Takes as long to make as a few calls."""
+        return compile_schema(self.tool.input_schema)
+
     def refuse(self, arguments: dict[str, Any]) -> Fault | None:
         """What is wrong with the arguments, by the tool's schema alone; the code is not reached with them."""
         if not self.served.takes_any and not arguments.keys() <= self.known:
             unknown = ", ".join(sorted(arguments.keys() - self.known))
             return self._invalid(f"unknown argument: {unknown}")
-        if self._check is None:
-            self._check = compile_schema(self.tool.input_schema)
         try:
             self._check(arguments)
         except fastjsonschema.JsonSchemaValueException as error:

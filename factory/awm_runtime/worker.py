@@ -5,7 +5,6 @@ keeps the episodes it served last in slots of their own, so that a call usually 
 """
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -26,9 +25,6 @@ from awm_runtime.frames import Frame
 CONNECTION: Final = 320 << 10
 """Bytes that a slot takes besides its database: an engine's connection with the schema parsed and its page cache."""
 FEWEST_SLOTS: Final = 8
-_YOUNG: Final = 20_000
-"""Objects that a worker makes until it looks for garbage among them: more than a call makes, so that most calls meet no search.
-With Python's 700, a tenth of the time of a call that lists twenty rows went into it."""
 
 
 @dataclass
@@ -189,7 +185,6 @@ def mcp_result(outcome: Outcome) -> bytes:
 def start(environment: Environment, link: socket.socket, limits: Limits, *, solo: bool) -> NoReturn:
     """In the freshly forked process; never returns into the zygote's loop."""
     try:
-        gc.set_threshold(_YOUNG, 10, 10)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if solo:
             SoloWorker(environment, link, limits).serve()

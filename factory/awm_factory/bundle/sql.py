@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable
+from functools import lru_cache
 
 _SPACE = " \t\n\f\r"
 _TOKEN = re.compile(
@@ -65,7 +66,13 @@ def split_statements(sql: str) -> list[str]:
 
 def canonical(statements: Iterable[str]) -> list[str]:
     """One statement a string, as a script gives them back; strings that hold only space or comments are dropped."""
-    return [piece for statement in statements for piece in split_statements(statement)]
+    return [piece for statement in statements for piece in _pieces(statement)]
+
+
+@lru_cache(maxsize=8192)
+def _pieces(statement: str) -> tuple[str, ...]:
+    """Kept, because a bundle is made canonical again with each change of another part."""
+    return tuple(split_statements(statement))
 
 
 def join_statements(statements: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+from functools import lru_cache
 from typing import Any
 
 from awm_factory.sandbox.pool import Sandbox, expect
@@ -11,7 +12,7 @@ from awm_runtime.contract import CheckFailed, ParseReply, ParseRequest
 def parse(code: str, sandbox: Sandbox) -> ast.Module:
     """The tree; parameters of types, which an older Python has no node for, are left out. Raises SyntaxError."""
     try:
-        return ast.parse(code)
+        return _parsed(code)
     except SyntaxError:
         reply = expect(ParseReply, sandbox.check(ParseRequest(code=code)))
     if isinstance(reply, CheckFailed):
@@ -21,6 +22,12 @@ def parse(code: str, sandbox: Sandbox) -> ast.Module:
     tree = unpacked(json.loads(reply.tree))
     assert isinstance(tree, ast.Module)
     return tree
+
+
+@lru_cache(maxsize=64)
+def _parsed(code: str) -> ast.Module:
+    """Kept for the checks and gates that read the same verifiers one after another; nobody changes a tree."""
+    return ast.parse(code)
 
 
 def unpacked(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Stage *verifiers*, task by task: both kinds in one answer, run on the untouched database before anything is built on them."""
 
+from awm_factory.bundle import MODES
 from awm_factory.certify import Evidence
 from awm_factory.certify import null as gate
 from awm_factory.llm.answers import python_answer
@@ -32,18 +33,20 @@ class VerifierStage:
 
     def check(self, artifact: VerifierPair, draft: Draft) -> list[Problem]:
         trial = self.apply(artifact, draft.with_(verifiers={}, solutions={}))
-        bundle = trial.bundle()
-        mine = [task for task in bundle.tasks if task.task_id == self._task_id]
-        sources = [VerifierSource(task_id=task_id, mode=mode, code=code) for (task_id, mode), code in bundle.verifiers.items()]
         load = self._workbench.load(trial)
         problems: list[Problem] = []
         if isinstance(load, CheckFailed):
             return problems
+        sources = [
+            VerifierSource(task_id=self._task_id, mode=mode, code=code) for mode in MODES if (code := getattr(artifact, mode))
+        ]
         if not self._workbench.settings.prove_once:
             reply = self._workbench.verify_untouched(trial, sources)
             if reply is None or isinstance(reply, CheckFailed):
                 return problems
             untouched = {(source.task_id, source.mode): verdict for source, verdict in zip(sources, reply.verdicts, strict=True)}
+            bundle = trial.bundle()
+            mine = [task for task in bundle.tasks if task.task_id == self._task_id]
             problems += gate.check(bundle.with_(tasks=mine), Evidence(load, untouched=untouched), self._workbench.options)
         rows, ddl = self._workbench.rows(trial), draft.schema.statements if draft.schema else []
         for source in sources:
