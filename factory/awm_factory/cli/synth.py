@@ -16,7 +16,7 @@ from awm_factory.cli.offline import difficulty_option, tasks_option
 from awm_factory.cli.output import StderrProgress, jobs_option, json_option, print_json, table
 from awm_factory.cli.parameters import world_time as parsed_world_time
 from awm_factory.cli.runs import open_store, print_costs, store_option
-from awm_factory.errors import BatchFailed, BudgetSpent, ConfigError, UsageError
+from awm_factory.errors import AwmError, BatchFailed, BudgetSpent, ConfigError, UsageError
 
 if TYPE_CHECKING:
     from awm_factory.catalog import Catalog
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from awm_factory.store import Cost, Store
     from awm_factory.synthesis.draft import Draft
     from awm_factory.synthesis.pipeline import Made
-    from awm_factory.synthesis.report import SynthesisReport
+    from awm_factory.synthesis.report import Row, SynthesisReport
     from awm_factory.synthesis.run import Order
     from awm_factory.synthesis.settings import Settings
 
@@ -165,6 +165,7 @@ async def _synthesize(
             settings=chosen,
             progress=progress,
             keep=keep,
+            is_kept=lambda row: options["out_dir"] is None and _is_kept(catalog, row),
             say=progress.say,
         )
         state: Any = "stopped"
@@ -179,6 +180,14 @@ async def _synthesize(
     if options["out_dir"] is not None:
         write_drafts([kept[row.env_id] for row in report.rows if row.env_id in kept], options["out_dir"])
     return report, run_id
+
+
+def _is_kept(catalog: "Catalog", row: "Row") -> bool:
+    try:
+        bundle = catalog.read(row.env_id)
+    except AwmError:
+        return False
+    return (bundle.digest(), bundle.solutions_digest()) == (row.digest, row.solutions_digest)
 
 
 def _write(catalog: "Catalog", made: "Made", replaces: set[str]) -> None:

@@ -31,6 +31,8 @@ class SynthProgress:
         self._at: dict[str, str] = {}
         self._passed: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
+        self._found = 0
+        """Of the ended ones those that an earlier run of the command had made."""
         self._started = time.monotonic()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=2, transient=True)
 
@@ -55,6 +57,8 @@ class SynthProgress:
         with self._lock:
             if before := self._at.pop(row.env_id, None):
                 self._passed[before] += 1
+            else:
+                self._found += 1
             self._ended[row.outcome] += 1
         if not self._console.is_terminal:
             shipped = f", {row.tasks_shipped} of {row.tasks_total} tasks" if row.tasks_total else ""
@@ -66,7 +70,7 @@ class SynthProgress:
     def _line(self) -> str:
         ended = self._ended.total()
         minutes = (time.monotonic() - self._started) / 60
-        rate = ended / minutes if minutes > 0 else 0.0
+        rate = (ended - self._found) / minutes if minutes > 0 else 0.0
         left = f", about {(self._expected - ended) / rate:.0f} min left" if rate and self._expected > ended else ""
         return f"{ended} of {self._expected} ended, {rate:.1f} a minute, ${self._spent():.2f}{left}"
 

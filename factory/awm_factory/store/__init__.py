@@ -106,10 +106,21 @@ class Store:
             statement = self._insert(tables.Scenario).values(run_id=run_id, **asdict(scenario))
             connection.execute(statement.on_conflict_do_nothing())
 
-    def set_scenario(self, run_id: str, env_id: str, state: ScenarioState, note: str = "") -> None:
+    def end_scenario(self, run_id: str, env_id: str, state: ScenarioState, note: str, row: Mapping[str, Any]) -> None:
+        """`row`: whatever its run wants to find again, as JSON."""
         with self._write() as connection:
             where = (tables.Scenario.run_id == run_id, tables.Scenario.env_id == env_id)
             connection.execute(sa.update(tables.Scenario).where(*where).values(state=state, note=note))
+            statement = self._insert(tables.Ending).values(run_id=run_id, env_id=env_id, row=dict(row))
+            key = ["run_id", "env_id"]
+            connection.execute(statement.on_conflict_do_update(index_elements=key, set_={"row": statement.excluded.row}))
+
+    def ending(self, run_id: str, env_id: str) -> dict[str, Any] | None:
+        """The row of a scenario that ended; None for others."""
+        with self._read() as connection:
+            where = (tables.Ending.run_id == run_id, tables.Ending.env_id == env_id)
+            row: dict[str, Any] | None = connection.execute(sa.select(tables.Ending.row).where(*where)).scalar_one_or_none()
+        return row
 
     def scenarios(self, run_id: str) -> list[Scenario]:
         with self._read() as connection:
@@ -189,8 +200,8 @@ class Store:
             if self._engine.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             known = sa.inspect(connection).has_table("meta")
+            tables.Base.metadata.create_all(connection)
             if not known:
-                tables.Base.metadata.create_all(connection)
                 connection.execute(sa.insert(tables.Meta).values(version=tables.VERSION))
 
     @contextmanager

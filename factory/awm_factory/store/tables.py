@@ -52,6 +52,15 @@ class Scenario(Base):
     note: Mapped[str]
 
 
+class Ending(Base):
+    """How a scenario ended, as whoever ran it says it. Newer than stores of this layout may be."""
+
+    __tablename__ = "endings"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    env_id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    row: Mapped[dict[str, Any]]
+
+
 class Attempt(Base):
     __tablename__ = "attempts"
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)

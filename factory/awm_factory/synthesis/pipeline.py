@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from awm_factory.bundle import Bundle
 from awm_factory.certify import Certified, certify
 from awm_factory.errors import AwmError, BudgetSpent, OutOfQuota
 from awm_factory.llm.protocol import Model
 from awm_factory.problems import Problem
-from awm_factory.store import Scenario, ScenarioState
+from awm_factory.store import Scenario
 from awm_factory.synthesis.draft import PER_TASK, STAGES, Draft
 from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.repair import Outcome, Repair
@@ -29,14 +29,6 @@ from awm_factory.synthesis.stage import owner
 from awm_factory.synthesis.stages import open_stages
 from awm_factory.synthesis.stages.solutions import unshown
 from awm_factory.synthesis.workbench import Workbench
-
-_STATES: Final[dict[str, ScenarioState]] = {
-    "made": "done",
-    "marked": "done",
-    "refused": "failed",
-    "failed": "failed",
-    "stopped": "pending",
-}
 
 Key = tuple[str, str]
 """Stage and item."""
@@ -59,14 +51,22 @@ class Made:
 
 class Pipeline:
     def __init__(
-        self, model: Model, workbench: Workbench, settings: Settings, notebook: Notebook, progress: Progress, lanes: int = 1
+        self,
+        model: Model,
+        workbench: Workbench,
+        settings: Settings,
+        notebook: Notebook,
+        progress: Progress,
+        lanes: int = 1,
+        is_kept: Callable[[Row], bool] = lambda _: False,
     ) -> None:
-        """`lanes`: checks at once, as many as the sandbox of the workbench has."""
+        """`lanes`: checks at once, as many as the sandbox of the workbench has. `is_kept`: see `Means`."""
         self._workbench = workbench
         self._settings = settings
         self._progress = progress
         self._lanes = Lanes(lanes)
         self._notebook = notebook
+        self._is_kept = is_kept
         self._repair = Repair(model, settings, notebook, self._lanes)
 
     async def run(self, drafts: AsyncIterable[Draft], plan: Sequence[str], keep: Callable[[Made], None]) -> SynthesisReport:
@@ -90,6 +90,9 @@ class Pipeline:
     async def _one(self, draft: Draft, plan: Sequence[str], keep: Callable[[Made], None]) -> Row:
         row = Row(draft.env_id, draft.scenario.name)
         try:
+            if (before := await self._lanes.run("keep", self._made_before, row.env_id)) is not None:
+                self._progress.done(before)
+                return before
             made = await _Course(self, row, plan).run(draft)
             await self._lanes.run("keep", keep, made)
         except (BudgetSpent, OutOfQuota) as error:
@@ -100,9 +103,13 @@ class Pipeline:
             place = traceback.extract_tb(error.__traceback__)[-1]
             row.outcome = "failed"
             row.error = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}); report this with the run"
-        self._notebook.end(row.env_id, _STATES[row.outcome], row.error or row.outcome)
+        self._notebook.end(row)
         self._progress.done(row)
         return row
+
+    def _made_before(self, env_id: str) -> Row | None:
+        row = self._notebook.ended(env_id)
+        return row if row is not None and row.digest and self._is_kept(row) else None
 
     # What a course needs of its pipeline.
 
@@ -200,7 +207,7 @@ class _Course:
         left += [problem for problem in found if problem not in left]
         if not certificate.passed or row.tasks_shipped < self._pipeline.settings.least_tasks:
             return self._end(draft, "refused", left)
-        row.digest = certified.bundle.digest()
+        row.digest, row.solutions_digest = certified.bundle.digest(), certified.bundle.solutions_digest()
         made = self._end(draft, "marked" if left else "made", left)
         return Made(row, made.draft, certified.bundle)
 

@@ -30,6 +30,8 @@ class Row:
     tasks_total: int = 0
     digest: str = ""
     """Of the bundle written."""
+    solutions_digest: str = ""
+    """Of the solutions written with it."""
     stages: dict[str, StageFigures] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     """Errors that are left, of the attempts that were kept."""

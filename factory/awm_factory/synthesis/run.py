@@ -13,7 +13,7 @@ from awm_factory.synthesis.artifacts import Scenario
 from awm_factory.synthesis.draft import STAGES, Draft
 from awm_factory.synthesis.notebook import Notebook
 from awm_factory.synthesis.pipeline import Made, Pipeline, Progress
-from awm_factory.synthesis.report import SynthesisReport
+from awm_factory.synthesis.report import Row, SynthesisReport
 from awm_factory.synthesis.scenarios import Audit, SelfInstruct, Thresholds, categories
 from awm_factory.synthesis.settings import Settings
 from awm_factory.synthesis.workbench import Workbench
@@ -58,6 +58,8 @@ class Means:
     settings: Settings
     progress: Progress
     keep: Callable[[Made], None]
+    is_kept: Callable[[Row], bool] = lambda _: False
+    """Whether the bundle that a row of this run tells of is still where `keep` put it: then nothing of it is done again."""
     say: Callable[[str], None] = lambda _: None
     audits: list[Audit] = field(default_factory=list)
 
@@ -90,7 +92,7 @@ async def synthesize(order: Order, means: Means) -> SynthesisReport:
     """Raises ModelError where no new scenarios can be had; what goes wrong with one scenario is its row."""
     workbench = Workbench(means.sandbox, means.settings)
     notebook = Notebook(means.store, means.run_id)
-    pipeline = Pipeline(means.model, workbench, means.settings, notebook, means.progress, means.lanes)
+    pipeline = Pipeline(means.model, workbench, means.settings, notebook, means.progress, means.lanes, means.is_kept)
     return await pipeline.run(_drafts(order, means), order.plan, means.keep)
 
 

@@ -49,8 +49,11 @@ def test_scenarios_stay_in_order_and_keep_their_state_when_put_again(store: Stor
     store.start_run("r1", "gpt", {})
     for position, env_id in enumerate(["zoo", "bank", "kiosk"]):
         store.put_scenario("r1", Scenario(env_id, position, {"name": env_id, "description": AWKWARD}))
-    store.set_scenario("r1", "bank", "failed", AWKWARD)
+    store.end_scenario("r1", "bank", "failed", AWKWARD, {"note": 1})
     store.put_scenario("r1", Scenario("bank", 9, {"name": "other"}))
+    assert (store.ending("r1", "bank"), store.ending("r1", "zoo"), store.ending("r2", "bank")) == ({"note": 1}, None, None)
+    store.end_scenario("r1", "bank", "failed", AWKWARD, {"note": AWKWARD})
+    assert store.ending("r1", "bank") == {"note": AWKWARD}
     zoo, bank, _ = store.scenarios("r1")
     assert (zoo.env_id, zoo.state, zoo.record["name"]) == ("zoo", "pending", "zoo")
     assert (bank.env_id, bank.position, bank.state, bank.record["name"]) == ("bank", 1, "failed", "bank")

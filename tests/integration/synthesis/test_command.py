@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +108,29 @@ def test_a_run_says_what_it_made_and_what_it_cost(tmp_path: Path, url: str, stub
     assert again.returncode == 0
     assert json.loads(again.stdout)["rows"] == shown["rows"]
     assert len([entry for entry in stub.log if entry["usage"]]) == len(counted)
+
+
+def test_what_a_run_has_made_is_not_executed_again_unless_it_is_gone_or_changed(tmp_path: Path, url: str, stub: Stub) -> None:
+    workspace = Workspace(tmp_path / "w", url)
+    first = workspace.run("--json")
+    made, asked = workspace.digests(), len(stub.log)
+    code = workspace.folder / "registry" / "tool_shelf" / "app.py"
+    certificate = code.with_name("certificate.json")
+    certificate.write_text(certificate.read_text() + "\n")
+
+    again = workspace.run("--json")
+    assert "tool_shelf: made, 3 of 3 tasks; 1 of 1 ended" in again.stderr
+    assert "tool_shelf: tasks" not in again.stderr
+    assert json.loads(again.stdout)["rows"] == json.loads(first.stdout)["rows"]
+    assert certificate.read_text().endswith("\n\n")
+
+    code.write_text(code.read_text() + "\n# changed\n")
+    assert "tool_shelf: tasks" in workspace.run().stderr
+    assert workspace.digests() == made
+    shutil.rmtree(code.parent)
+    assert "tool_shelf: tasks" in workspace.run().stderr
+    assert workspace.digests() == made
+    assert len(stub.log) == asked
 
 
 def test_a_new_scenario_is_written_classified_and_made(tmp_path: Path, url: str, stub: Stub) -> None:
