@@ -42,7 +42,7 @@ def _faults(schema: dict[str, Any]) -> Iterator[str]:
 
 def _refuse(address: str) -> Never:
     """Nothing is fetched because generated code names it."""
-    raise ValueError(f"{address} is not part of the schema")
+    raise ValueError(address)
 
 
 def _inside(value: object) -> Iterator[str]:
