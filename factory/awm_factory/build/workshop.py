@@ -1,6 +1,6 @@
 """What the main job works with: an engine, the base image, a sandbox in it, and the user's workspace."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,18 +44,18 @@ def open_workshop(config: Config, progress: Progress) -> Iterator[Workshop]:
 
 
 @contextmanager
-def open_sandbox(config: Config, progress: Progress) -> Iterator[Sandbox]:
+def open_sandbox(config: Config, say: Callable[[str], None]) -> Iterator[Sandbox]:
     """A container of the base image, or, said aloud, a child process where no engine answers."""
     try:
-        engine = ensure_engine(config, progress.say)
+        engine = ensure_engine(config, say)
     except EngineError as error:
-        progress.say(
+        say(
             f"{error}\nChecking in a child process with limits instead: what is certified so ran on this machine's Python and "
             "SQLite, not on the image's."
         )
         with ProcessSandbox(config.jobs) as sandbox:
             yield sandbox
         return
-    base = ensure_base(engine, config, progress.say)
+    base = ensure_base(engine, config, say)
     with ContainerSandbox(engine.client, base.image_id, base.tag, config.jobs, session_id()) as container:
         yield container

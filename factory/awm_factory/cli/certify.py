@@ -68,7 +68,7 @@ def certify(
     config = settings.load(workspace, jobs=jobs)
     catalog = Catalog(config.workspace)
     options = Options(max_failed_statements=max_failed_statements, gates=_gates(gates))
-    with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
+    with StderrProgress() as progress, open_sandbox(config, progress.say) as sandbox:
         if from_trajectory is not None:
             from awm_factory.certify.trajectory import keep
 
@@ -161,7 +161,7 @@ def audit(
     only = [name if is_env_id(name) else env_id(name) for name in envs] or None
     config = settings.load(workspace, jobs=jobs)
     out = out or config.cache / "audit" / run_dir.resolve().name
-    with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
+    with StderrProgress() as progress, open_sandbox(config, progress.say) as sandbox:
         found = audit_run(run_dir, sandbox, options, known, world_time, only, progress.stage)
     if not found:
         raise UsageError(f"{run_dir} holds no environment; name one that gen_scenario.jsonl lists")

@@ -49,7 +49,7 @@ def import_(
     from awm_factory.catalog import Catalog
 
     config = settings.load(workspace, jobs=jobs)
-    with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
+    with StderrProgress() as progress, open_sandbox(config, progress.say) as sandbox:
         report = import_run(run_dir, Catalog(config.workspace), sandbox, progress, _ids(envs) or None, world_time)
     _finish(report, as_json=as_json)
 
@@ -99,7 +99,7 @@ def check(
     catalog = Catalog(config.workspace)
     ids = settings.chosen(() if every else envs, catalog)
     knobs = _knobs(config.jobs, max_failed_statements, force=force)
-    with StderrProgress() as progress, open_sandbox(config, progress) as sandbox:
+    with StderrProgress() as progress, open_sandbox(config, progress.say) as sandbox:
         report = check_envs(ids, catalog, sandbox, knobs, progress)
     _finish(report, as_json=as_json)
 

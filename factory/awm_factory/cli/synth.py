@@ -3,8 +3,7 @@
 import asyncio
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +12,15 @@ import click
 from awm_factory.cli import offline
 from awm_factory.cli import settings as cli_settings
 from awm_factory.cli.offline import difficulty_option, tasks_option
-from awm_factory.cli.output import StderrProgress, jobs_option, json_option, print_json, table
+from awm_factory.cli.output import jobs_option, json_option, print_json, table
 from awm_factory.cli.parameters import world_time as parsed_world_time
 from awm_factory.cli.runs import open_store, print_costs, store_option
 from awm_factory.errors import AwmError, BatchFailed, BudgetSpent, ConfigError, UsageError
 
 if TYPE_CHECKING:
     from awm_factory.catalog import Catalog
-    from awm_factory.config import Config, ModelConfig
-    from awm_factory.llm.prices import Prices
-    from awm_factory.llm.protocol import Embedder, Model
-    from awm_factory.sandbox import Sandbox
+    from awm_factory.config import Config
+    from awm_factory.llm.protocol import Model
     from awm_factory.store import Cost, Store
     from awm_factory.synthesis.draft import Draft
     from awm_factory.synthesis.pipeline import Made
@@ -123,6 +120,7 @@ async def _synthesize(
     store: "Store",
     own: "Model | None",
 ) -> tuple["SynthesisReport", str]:
+    from awm_factory.cli.synth_means import answering, sandbox
     from awm_factory.cli.synth_progress import SynthProgress
     from awm_factory.config import ModelConfig
     from awm_factory.llm.estimate import PLAN, estimate
@@ -133,7 +131,7 @@ async def _synthesize(
 
     models = ModelConfig.load(model=options["model"], prices=options["prices"])
     prices = Prices.load(models.prices)
-    model, embedder, thresholds = _models(models, prices, options, chosen, own)
+    model, embedder, thresholds = answering(models, prices, options, chosen, own)
     run_id = options["run_id"] or order.run_id(model.name, chosen)
     store.start_run(run_id, model.name, chosen.model_dump(mode="json"))
     names = [model.name] if thresholds is None or embedder.name.startswith("wordllama") else [model.name, embedder.name]
@@ -149,7 +147,7 @@ async def _synthesize(
 
     with (
         SynthProgress(count, lambda: ledger.budget.spent) as progress,
-        _sandbox(config, options["kind"], progress.say) as sandbox,
+        sandbox(config, options["kind"], progress.say) as lanes,
     ):
         if options["replay"] is None and own is None:
             planned = [part for part in PLAN if part.stage in {*order.plan, "advice", "classify"}]
@@ -158,7 +156,7 @@ async def _synthesize(
             model=MeteredModel(model, ledger),
             embedder=MeteredEmbedder(embedder, ledger),
             thresholds=thresholds,
-            sandbox=sandbox,
+            sandbox=lanes,
             lanes=config.jobs,
             store=store,
             run_id=run_id,
@@ -256,49 +254,6 @@ def _missing(order: "Order", config: "Config") -> "Order":
 
     known = set(Catalog(config.workspace).env_ids())
     return replace(order, drafts=[draft for draft in order.drafts if draft.env_id not in known])
-
-
-def _models(models: "ModelConfig", prices: "Prices", options: dict[str, Any], chosen: "Settings", own: "Model | None") -> Any:
-    """Model, embedder, and the cosines that fit the embedder."""
-    from awm_factory.llm.connect import connect_embedder, connect_model
-    from awm_factory.llm.recorded import RecordedModel, RecordingEmbedder, RecordingModel, Recordings
-    from awm_factory.synthesis.scenarios import LocalEmbedder, Thresholds
-    from awm_factory.synthesis.scenarios.local import CALIBRATED
-
-    if own is not None:
-        return own, LocalEmbedder(), CALIBRATED
-    embedder: Embedder | None = connect_embedder(models)
-    thresholds = Thresholds() if embedder else CALIBRATED
-    embedder = embedder or LocalEmbedder()
-    given = chosen.scenarios
-    thresholds = Thresholds(
-        given.refuse_above if given.refuse_above is not None else thresholds.refuse_above,
-        given.crowded_above if given.crowded_above is not None else thresholds.crowded_above,
-    )
-    if options["replay"]:
-        replay = RecordedModel(Recordings(options["replay"]))
-        return replay, embedder if isinstance(embedder, LocalEmbedder) else replay, thresholds
-    model: Model = connect_model(models, prices, chosen.requests)
-    if options["record"]:
-        recordings = Recordings(options["record"])
-        model = RecordingModel(model, recordings)
-        embedder = embedder if isinstance(embedder, LocalEmbedder) else RecordingEmbedder(embedder, recordings)
-    return model, embedder, thresholds
-
-
-@contextmanager
-def _sandbox(config: "Config", kind: str, say: Any) -> Iterator["Sandbox"]:
-    from awm_factory.build import open_sandbox
-    from awm_factory.sandbox import ProcessSandbox
-
-    if kind == "process":
-        with ProcessSandbox(config.jobs) as sandbox:
-            yield sandbox
-        return
-    progress = StderrProgress()
-    progress.say = say  # type: ignore[method-assign]
-    with open_sandbox(config, progress) as container:
-        yield container
 
 
 def _print_report(report: "SynthesisReport", run_id: str, costs: Sequence["Cost"]) -> None:
