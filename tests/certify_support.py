@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from awm_factory.bundle import Bundle, Solution, Task
-from awm_factory.bundle.model import Manifest
+from awm_factory.bundle import Bundle, Manifest, Solution, Task
 from awm_factory.bundle.sql import split_statements
 from awm_factory.certificate import Certificate
 from awm_factory.certify import Options, certify
