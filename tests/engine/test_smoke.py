@@ -14,6 +14,7 @@ from awm_factory.certificate import Certificate, Subject, TaskCertificate
 from awm_factory.errors import EngineError, SmokeError
 from awm_factory.images import hardened
 from awm_factory.images import smoke as smoke_module
+from awm_factory.images import sockets
 from awm_factory.images.base import BaseImage
 from awm_factory.images.build import discard, run_build
 from awm_factory.images.context import tar
@@ -140,10 +141,10 @@ def test_an_address_that_answers_is_told_from_one_that_an_internal_network_keeps
         target.container.reload()
         address = target.container.attrs["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
         asked = [f"{address}:8000", f"{address}:9"]
-        wait_until(lambda: f"{address}:8000" in smoke_module.reached(neighbour, asked))
-        assert smoke_module.reached(neighbour, asked) == asked
+        wait_until(lambda: f"{address}:8000" in sockets.reached(neighbour, asked))
+        assert sockets.reached(neighbour, asked) == asked
         with hardened.internal_network(Owner(OWN)) as network, hardened.boxed(image, Owner(OWN), network=network) as enclosed:
-            assert smoke_module.reached(enclosed, asked) == []
+            assert sockets.reached(enclosed, asked) == []
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

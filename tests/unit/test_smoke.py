@@ -7,7 +7,7 @@ import pytest
 
 from awm_factory.bundle import Bundle, Manifest
 from awm_factory.images.calls import ToolSpec, candidates, resolved
-from awm_factory.images.smoke import listeners
+from awm_factory.images.sockets import listeners
 from awm_runtime.contract import ToolCall
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

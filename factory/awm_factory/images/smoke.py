@@ -8,7 +8,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,7 @@ from awm_factory.errors import EngineError, SmokeError
 from awm_factory.ids import host_name
 from awm_factory.images.docker_client import Owner
 from awm_factory.images.hardened import LOOPBACK, Box, boxed, internal_network
+from awm_factory.images.sockets import OUTSIDE, listeners, reached, sockets, wait_until_listening
 from awm_factory.images.trial import Control, TrialError, Tried, list_tools, run, try_calls
 from awm_runtime.contract import AGENT_PORT, CONTROL_PORT, Health
 from awm_runtime.patience import patient
@@ -42,24 +43,6 @@ HOSTS: Final = (
     "node7.cluster.example:30017",
 )
 """How containers are addressed: loopback, service name, from another container, address, a cluster's node port."""
-OUTSIDE: Final = ("1.1.1.1:443", "8.8.8.8:53", "192.0.2.1:9")
-"""Addresses that are not in the network: two that answer wherever there is a way out, one of RFC 5737."""
-REACHED: Final = """
-import concurrent.futures, errno, socket, sys
-def reached(target):
-    address, _, port = target.rpartition(":")
-    try:
-        socket.create_connection((address, int(port)), timeout=1).close()
-    except OSError as e:
-        return e.errno == errno.ECONNREFUSED
-    return True
-with concurrent.futures.ThreadPoolExecutor() as pool:
-    for target, answer in zip(sys.argv[1:], pool.map(reached, sys.argv[1:])):
-        if answer:
-            print(target)
-"""
-"""Prints those of its arguments that answer, be it by a refusal. Engines differ in how an internal network ends an attempt:
-newer ones have no route out of it, older ones drop what is sent."""
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
@@ -96,7 +79,7 @@ def smoke(client: docker.DockerClient, image_id: str, bundle: Bundle, base_id: s
     with internal_network(owner) as network, boxed(image_id, owner, network=network, alias=alias, environment=MOVED) as box:
         with _check(report, "from a second container", box):
             for variable, port in MOVED.items():
-                _listens(box, int(port), variable)
+                wait_until_listening(box, int(port), variable, patient(START_LIMIT))
             urls = [f"http://{alias}:{port}/mcp" for port in MOVED.values()]
             command = ["sh", "-ec", 'for url; do python -m awm_runtime.probe "$url"; done', "probe", *urls]
             with boxed(base_id, owner, command=command, network=network) as probe:
@@ -180,47 +163,12 @@ def _healthy(box: Box, http: httpx.Client) -> Health:
         if last is not None:
             said = f"its last answer was {last.status_code}: {last.text[:200]}"
         else:
-            said = listeners(_sockets(box), CONTROL_PORT)
+            said = listeners(sockets(box), CONTROL_PORT)
         raise TrialError(f"no answer to GET /health on the published port within {limit:.3g} s; {said}") from None
     try:
         return Health.model_validate_json(reply.content if reply is not None else b"")
     except ValidationError as error:
         raise TrialError(f"GET /health answered something else: {error}") from error
-
-
-def _sockets(box: Box) -> str:
-    return box.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])[1]
-
-
-def _listens(box: Box, port: int, variable: str) -> None:
-    """Wait until a container that publishes nothing is ready to be asked from another one."""
-
-    def look() -> str:
-        if not box.running():
-            raise TrialError("the container ended before it answered")
-        return listeners(_sockets(box), port)
-
-    retry, limit = retry_if_result(lambda said: said.startswith("nothing")), patient(START_LIMIT)
-    try:
-        Retrying(stop=stop_after_delay(limit), wait=wait_fixed(0.05), retry=retry)(look)
-    except RetryError:
-        raise TrialError(f"with {variable}={port}, nothing listens on port {port} inside after {limit:.3g} s") from None
-
-
-def listeners(table: str, port: int) -> str:
-    """What /proc/net/tcp and tcp6 say of who listens on a port."""
-    addresses = []
-    for line in table.splitlines():
-        columns = line.split()
-        if len(columns) > 3 and columns[3] == "0A":
-            address, _, number = columns[1].partition(":")
-            if int(number, 16) == port:
-                addresses.append(address)
-    if not addresses:
-        return f"nothing listens on port {port} inside"
-    if all(address in {"0100007F", "00000000000000000000000001000000"} for address in addresses):
-        return f"the server listens on 127.0.0.1 only, so port {port} is dead from outside; let it listen on 0.0.0.0"
-    return f"something listens on port {port} inside, but does not answer"
 
 
 def _same_tools(bundle: Bundle, listed: list[str], where: str) -> None:
@@ -316,8 +264,3 @@ def _probed(probe: Box, count: int) -> list[list[str]]:
     if len(found) != count:
         raise TrialError(f"the second container printed {len(found)} lists of tools instead of {count}")
     return found
-
-
-def reached(box: Box, targets: Sequence[str]) -> list[str]:
-    """Those of the addresses `host:port` that answer from inside a container."""
-    return box.run(["python", "-c", REACHED, *targets])[1].split()
