@@ -12,9 +12,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from awm_factory.bundle import Bundle, Manifest, Task
 from awm_factory.certificate import Certificate, Subject, TaskCertificate
 from awm_factory.errors import EngineError, SmokeError
-from awm_factory.images import hardened
+from awm_factory.images import hardened, sockets
 from awm_factory.images import smoke as smoke_module
-from awm_factory.images import sockets
 from awm_factory.images.base import BaseImage
 from awm_factory.images.build import discard, run_build
 from awm_factory.images.context import tar
