@@ -24,6 +24,10 @@ _REMARKS: Final = (
 )
 
 
+_NAMES: Final = ("title", "name")
+"""Texts by which people call a thing: a new one is called like no other, where words for it can be found."""
+
+
 class Chooser:
     """Draws for one world; the same generator gives the same arguments."""
 
@@ -171,6 +175,8 @@ class Chooser:
             return self._new_number(texts)
         if column is not None and (column.unique or any(param.key in unique for unique in entity.uniques)):
             return self._recombined(texts)
+        if param.key in _NAMES and (made := self._recombined(texts)) is not None:
+            return made
         if texts:
             fitting = [text for text in dict.fromkeys(texts) if '"' not in text and not re.search(r"\d{3}", text)]
             return self.rng.choice(fitting or texts)

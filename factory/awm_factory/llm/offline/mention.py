@@ -14,6 +14,7 @@ from awm_factory.llm.offline.wording import (
     column_noun,
     event,
     figure,
+    named_place,
     noun_of,
     possessive,
     quality,
@@ -162,7 +163,7 @@ def describe(world: World, entity: Entity, facts: Mapping[str, Fact], noun: str 
         else:
             rest[key] = fact
     if entity.role == "place" and name and not rest and definite and name[1] != '"':
-        return f"the {name.strip()} {noun}" if not name.strip().lower().endswith(noun.lower()) else f"the {name.strip()}"
+        return f"the {named_place(name.strip(), noun)}"
     head = owner or ("the" if definite else "")
     return f"{head} {before}{noun}{name}{_tail(world, entity, rest, currency)}".strip()
 

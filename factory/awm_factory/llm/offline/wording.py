@@ -58,6 +58,15 @@ def words(name: str) -> str:
     return " ".join(_ACRONYMS.get(word, word) for word in name.replace("_", " ").split())
 
 
+def named_place(name: str, noun: str) -> str:
+    """Both, and what they share once: the `Phone Intake office`, an intake office; the `Blue Tent`, a training tent."""
+    said, kind = name.lower(), noun.lower().split()
+    if said.endswith(kind[-1]):
+        return name
+    shared = max((count for count in range(len(kind)) if said.split()[-count:] == kind[:count]), default=0)
+    return " ".join([name, *noun.split()[shared:]])
+
+
 def column_noun(column: Column | Param | Field) -> str:
     """What a column is called in a sentence: `price_cents` is the price, `due_on` the due date."""
     name = (column.name or column.key).removesuffix("_id")

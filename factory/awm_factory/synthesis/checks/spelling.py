@@ -11,7 +11,7 @@ from awm_factory.synthesis.workbench import TableRows
 
 GATE: Final = "code"
 MOST_VALUES, MOST_LENGTH = 30, 40
-"""A column with more or longer values is no enumeration."""
+"""A column with more or longer values is no enumeration. Names of columns are what lists are sorted by, and no values."""
 
 
 def check(service: Service, rows: dict[str, TableRows]) -> Iterator[Problem]:
@@ -25,10 +25,11 @@ def check(service: Service, rows: dict[str, TableRows]) -> Iterator[Problem]:
             if len(texts) <= MOST_VALUES and all(len(value) <= MOST_LENGTH for value in texts):
                 for value in sorted(texts):
                     spelt.setdefault(value.lower(), []).append((value, f"{table.name}.{column}", texts))
+    columns = {name for model in service.orm.values() for pair in model.columns.items() for name in pair}
     told: set[str] = set()
     for group in _compared(service.tree):
         known = group & exact
-        for literal in sorted(group - exact - told):
+        for literal in sorted(group - exact - columns - told):
             # Where others of the group are stored as they are written, only a column that holds one of them is what it is about.
             places = [place for place in spelt.get(literal.lower(), []) if not known or known & place[2]]
             if places:

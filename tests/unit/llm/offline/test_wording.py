@@ -12,7 +12,7 @@ from awm_factory.llm.offline.ir import Column, Domain, Entity, Kind, Operation, 
 from awm_factory.llm.offline.mention import Mention, describe
 from awm_factory.llm.offline.phrase import imperative
 from awm_factory.llm.offline.state import World
-from awm_factory.llm.offline.wording import attributive, column_noun, figure, option, quality, superlative
+from awm_factory.llm.offline.wording import attributive, column_noun, figure, named_place, option, quality, superlative
 from awm_factory.rollout.agents.matching import bounds_of
 from awm_factory.rollout.agents.reading import Reading
 
@@ -157,3 +157,17 @@ def test_an_account_entry_names_the_two_accounts_by_their_sides() -> None:
     assert {text.partition("entry ")[2] for text in texts} == {
         "debiting Cash and crediting Rent dated 4 January 2026 with the reason wrong item, marked as pinned"
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "noun", "said"),
+    [
+        ("Harbour", "tool library", "Harbour tool library"),
+        ("Phone Intake", "intake office", "Phone Intake office"),
+        ("Blue Tent", "training tent", "Blue Tent"),
+        ("Old Bookstore", "store", "Old Bookstore"),
+        ("Youth Court", "court house", "Youth Court house"),
+    ],
+)
+def test_a_place_and_its_kind_say_no_word_twice(name: str, noun: str, said: str) -> None:
+    assert named_place(name, noun) == said

@@ -31,6 +31,7 @@ _TOTAL: Final = (
     "Add up the {figures} of {the things} and tell me the total.",
     "Tell me the sum of the {figures} of {the things}.",
 )
+_TOTAL_OF_TOTALS: Final = "What do {the things} come to in total?"
 _WHICH: Final = (
     "Tell me the {label} of {thing}.",
     "Look for {thing} and tell me the {label}.",
@@ -104,13 +105,9 @@ def _total(ground: Ground) -> Draft | None:
         trace = Trace.on(ground.world)
         if total == 0 or found.listed(trace) is None:
             continue
-        number = ground.rng.randrange(len(_TOTAL))
-        text = (
-            _TOTAL[number]
-            .replace("{figure}", column_noun(column))
-            .replace("{figures}", _plural(column_noun(column)))
-            .replace("{the things}", found.text(ground))
-        )
+        number, figure = ground.rng.randrange(len(_TOTAL)), column_noun(column)
+        text = (_TOTAL_OF_TOTALS if number == 0 and figure == "total" else _TOTAL[number]).replace("{figure}", figure)
+        text = text.replace("{figures}", _plural(figure)).replace("{the things}", found.text(ground))
         draft = drafted(
             ground,
             "ask",
