@@ -10,18 +10,10 @@ from awm_factory.bundle import Author as Provenance
 from awm_factory.bundle import Bundle, Manifest, Task
 from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.author import Author
-from awm_factory.llm.offline.ir import (
-    Domain,
-    Entity,
-    Operation,
-    Param,
-    ReturnPage,
-    ReturnRecord,
-    ReturnRow,
-    ReturnTable,
-)
+from awm_factory.llm.offline.ir import Domain, Entity, Operation, Param
 from awm_factory.llm.offline.model import NAME, version
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.steps import ReturnPage, ReturnRecord, ReturnRow, ReturnTable
 from awm_factory.llm.protocol import ToolSpec
 from awm_factory.rollout.agents import Agent, Say, Scene, Step
 from awm_runtime.contract import Tool, ToolCall

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from awm_factory.llm.offline.columns import Names, keys
-from awm_factory.llm.offline.ir import (
+from awm_factory.llm.offline.ir import Param
+from awm_factory.llm.offline.operations import Method, Operations, short
+from awm_factory.llm.offline.steps import (
     Field,
     Fill,
     Insert,
     Load,
     Log,
-    Param,
     Remove,
     Require,
     ReturnRecord,
@@ -22,9 +23,8 @@ from awm_factory.llm.offline.ir import (
     ReturnTable,
     Step,
     When,
-    Where,
 )
-from awm_factory.llm.offline.operations import Method, Operations, short
+from awm_factory.llm.offline.values import Where
 from awm_factory.llm.offline.words import fitting, one_of, past, snake, with_article
 
 NOT_BLOCKED: Final = Require(

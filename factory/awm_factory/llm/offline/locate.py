@@ -7,10 +7,11 @@ from itertools import combinations
 from typing import Any, Final
 
 from awm_factory.llm.offline.arguments import Refusal
-from awm_factory.llm.offline.expr import split
-from awm_factory.llm.offline.ir import Entity, Operation, Param, ReturnRow
+from awm_factory.llm.offline.conditions import split
+from awm_factory.llm.offline.ir import Entity, Operation, Param
 from awm_factory.llm.offline.mention import Fact, Mention
 from awm_factory.llm.offline.state import LIMIT, MOST, Result, plain
+from awm_factory.llm.offline.steps import ReturnRow
 from awm_factory.llm.offline.trace import Given, Trace
 
 CURRENT_USER: Final = 1

@@ -7,8 +7,9 @@ from datetime import date, datetime
 from itertools import combinations
 from typing import Final, Union
 
-from awm_factory.llm.offline.ir import Column, Entity, Row, Value
+from awm_factory.llm.offline.ir import Column, Entity
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.values import Row, Value
 from awm_factory.llm.offline.wording import (
     attributive,
     column_noun,

@@ -7,17 +7,14 @@ from typing import Literal
 
 from awm_factory.llm.offline.columns import Names
 from awm_factory.llm.offline.declaring import Declaring
-from awm_factory.llm.offline.ir import (
+from awm_factory.llm.offline.ir import Entity, Operation, OperationKind, Param
+from awm_factory.llm.offline.steps import (
     Each,
-    Entity,
     Field,
     Find,
     Insert,
     Load,
     Log,
-    Operation,
-    OperationKind,
-    Param,
     Require,
     Return,
     ReturnPage,
@@ -26,8 +23,8 @@ from awm_factory.llm.offline.ir import (
     ReturnTable,
     Step,
     When,
-    Where,
 )
+from awm_factory.llm.offline.values import Where
 from awm_factory.llm.offline.words import domain_text, snake, with_article
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]

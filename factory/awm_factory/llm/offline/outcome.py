@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal
 
-from awm_factory.llm.offline.ir import Value
+from awm_factory.llm.offline.values import Value
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final, Self
 
 from awm_factory.llm.offline.arguments import within
-from awm_factory.llm.offline.expr import Bound, Scope, evaluate, matching, split
-from awm_factory.llm.offline.ir import Domain, Entity, Row, Value
+from awm_factory.llm.offline.conditions import matching, split
+from awm_factory.llm.offline.expr import Bound, Scope, evaluate
+from awm_factory.llm.offline.ir import Domain, Entity
+from awm_factory.llm.offline.values import Row, Value
 
 _TYPES: Final = {
     "int": int,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
-from awm_factory.llm.offline.ir import Row, Value
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.values import Row, Value
 
 T = TypeVar("T")
 

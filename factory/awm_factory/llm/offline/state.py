@@ -5,18 +5,19 @@ from datetime import date
 from typing import Any, Final
 
 from awm_factory.llm.offline.arguments import Refusal, RefusedError, given
-from awm_factory.llm.offline.expr import Bound, Scope, cell, evaluate, filled, holds, selected, split
-from awm_factory.llm.offline.ir import (
+from awm_factory.llm.offline.conditions import cell, holds, split
+from awm_factory.llm.offline.expr import Bound, Scope, evaluate, filled, selected
+from awm_factory.llm.offline.ir import Entity, Operation
+from awm_factory.llm.offline.rows import Rows
+from awm_factory.llm.offline.steps import (
     Change,
     Each,
-    Entity,
     Fill,
     Find,
     Insert,
     Let,
     Load,
     Log,
-    Operation,
     Remove,
     Require,
     ReturnPage,
@@ -26,7 +27,6 @@ from awm_factory.llm.offline.ir import (
     Step,
     When,
 )
-from awm_factory.llm.offline.rows import Rows
 
 Result = dict[str, Any]
 """What a call answers, by key: rows and records as objects, moments as ISO texts."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from awm_factory.llm.offline.arguments import Refusal
-from awm_factory.llm.offline.ir import Domain, Param, ReturnRow
+from awm_factory.llm.offline.ir import Domain, Param
 from awm_factory.llm.offline.state import Result, World, plain
+from awm_factory.llm.offline.steps import ReturnRow
 from awm_runtime.contract import ToolCall
 
 

@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from awm_factory.llm.offline.ir import Change, Domain, Each, Operation, ReturnRow, Step, When
+from awm_factory.llm.offline.ir import Domain, Operation
+from awm_factory.llm.offline.steps import Change, Each, ReturnRow, Step, When
 
 
 def trimmed(domain: Domain, most: int) -> Domain:

@@ -4,7 +4,9 @@ import re
 from datetime import date, datetime
 from typing import Final
 
-from awm_factory.llm.offline.ir import Column, Domain, Field, Param, Value
+from awm_factory.llm.offline.ir import Column, Domain, Param
+from awm_factory.llm.offline.steps import Field
+from awm_factory.llm.offline.values import Value
 from awm_factory.llm.offline.words import article
 
 SIGNS: Final = {"EUR": "€", "USD": "$", "GBP": "£"}

@@ -12,10 +12,10 @@ from awm_factory.llm.offline.emit.code import code
 from awm_factory.llm.offline.emit.data import data
 from awm_factory.llm.offline.emit.schema import schema
 from awm_factory.llm.offline.emit.spec import spec
-from awm_factory.llm.offline.ir import ReturnRow
 from awm_factory.llm.offline.modules import MODULES
 from awm_factory.llm.offline.packs import Pack, packs
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.steps import ReturnRow
 
 MOST_SUMMARY, MOST_DESCRIPTION, MOST_NAME = 80, 200, 64
 

@@ -6,25 +6,9 @@ import pytest
 
 from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.expr import Bound, evaluate
-from awm_factory.llm.offline.ir import (
-    Change,
-    Column,
-    Domain,
-    Each,
-    Entity,
-    Fill,
-    Insert,
-    Let,
-    Load,
-    Operation,
-    Param,
-    Remove,
-    Require,
-    ReturnPage,
-    ReturnRow,
-    Show,
-)
+from awm_factory.llm.offline.ir import Column, Domain, Entity, Operation, Param, Show
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.steps import Change, Each, Fill, Insert, Let, Load, Remove, Require, ReturnPage, ReturnRow
 
 SHELF = Entity("shelf", "rack", "racks", (Column("name", "text", unique=True), Column("room", "int", low=0)), ("name",))
 BOOK = Entity(

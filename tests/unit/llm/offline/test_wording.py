@@ -8,10 +8,12 @@ from typing import Any, cast
 import pytest
 
 from awm_factory.llm.offline.goals.ask import adds_up
-from awm_factory.llm.offline.ir import Column, Domain, Entity, Kind, Operation, Param, ReturnRow
+from awm_factory.llm.offline.ir import Column, Domain, Entity, Operation, Param
 from awm_factory.llm.offline.mention import Mention, describe
 from awm_factory.llm.offline.phrase import imperative
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.steps import ReturnRow
+from awm_factory.llm.offline.values import Kind
 from awm_factory.llm.offline.wording import attributive, column_noun, figure, named_place, option, quality, superlative
 from awm_factory.rollout.agents.matching import bounds_of
 from awm_factory.rollout.agents.reading import Reading

@@ -9,7 +9,8 @@ from awm_factory.llm.offline.emit.names import Names
 from awm_factory.llm.offline.emit.shared import HELPERS, NEEDS, TYPES
 from awm_factory.llm.offline.emit.spec import row_role
 from awm_factory.llm.offline.emit.tables import has_body, literals, quoted, tables
-from awm_factory.llm.offline.ir import Domain, Operation, ReturnRow
+from awm_factory.llm.offline.ir import Domain, Operation
+from awm_factory.llm.offline.steps import ReturnRow
 
 _ENGINE: Final = """
 engine = create_engine(

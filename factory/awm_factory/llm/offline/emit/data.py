@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from awm_factory.llm.offline.emit.sql import sql_literal
-from awm_factory.llm.offline.ir import Entity, Row
+from awm_factory.llm.offline.ir import Entity
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.values import Row
 
 
 def data(world: World, promises: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:

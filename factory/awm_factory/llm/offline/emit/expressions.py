@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from awm_factory.llm.offline.conditions import split
 from awm_factory.llm.offline.emit.names import Names
-from awm_factory.llm.offline.expr import AGGREGATES, parse, pieces, split
+from awm_factory.llm.offline.expr import AGGREGATES, parse, pieces
 from awm_factory.llm.offline.ir import Column, Operation
 
 _ORDER: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}

@@ -1,17 +1,19 @@
 """The endpoints of a service: one handler an operation, its steps one after another."""
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from awm_factory.llm.offline.conditions import split
 from awm_factory.llm.offline.emit.expressions import Known, Printer, module_of
-from awm_factory.llm.offline.emit.layout import wrapped
+from awm_factory.llm.offline.emit.layout import MESSAGE, broken, wrapped
 from awm_factory.llm.offline.emit.models import detail_name, in_query
 from awm_factory.llm.offline.emit.names import Names
 from awm_factory.llm.offline.emit.spec import row_role, wire_path
 from awm_factory.llm.offline.emit.tables import has_body, quoted
-from awm_factory.llm.offline.expr import parse, pieces, split
-from awm_factory.llm.offline.ir import (
+from awm_factory.llm.offline.emit.uses import names_id, used
+from awm_factory.llm.offline.ir import Operation
+from awm_factory.llm.offline.state import UNCHANGED
+from awm_factory.llm.offline.steps import (
     Change,
     Each,
     Fill,
@@ -20,7 +22,6 @@ from awm_factory.llm.offline.ir import (
     Let,
     Load,
     Log,
-    Operation,
     Remove,
     Require,
     ReturnPage,
@@ -30,10 +31,6 @@ from awm_factory.llm.offline.ir import (
     Step,
     When,
 )
-from awm_factory.llm.offline.state import UNCHANGED
-
-_MESSAGE = 104
-"""Characters of a detail on one line; a longer one goes over several."""
 
 
 class Handler:
@@ -45,7 +42,7 @@ class Handler:
         for param in operation.params:
             text = f"body.{param.name}" if param.where == "body" else param.name
             self.printer.variables[param.key] = Known(text, items={item.key: item.name for item in param.items})
-        self.used = _used(operation)
+        self.used = used(operation)
 
     def lines(self) -> list[str]:
         lines = [*self._decorator(), *self._signature()]
@@ -178,18 +175,18 @@ class Handler:
 
     def _refusal(self, step: Require) -> Iterator[str]:
         message = self.printer.message(step.detail)
-        if len(message) <= _MESSAGE:
+        if len(message) <= MESSAGE:
             yield f"    raise HTTPException({step.status}, {message})"
             return
         yield "    raise HTTPException("
         yield f"        {step.status},"
-        yield from (f"        {part}" for part in _broken(message))
+        yield from (f"        {part}" for part in broken(message))
         yield "    )"
 
     def _insert(self, step: Insert, later: Sequence[Step]) -> Iterator[str]:
         entity, model = self.names.domain.entity(step.entity), self.names.model(step.entity)
         values = ", ".join(f"{entity.column(key).name}={self.printer.text(text)}" for key, text in step.values.items())
-        needed = any(_names_id(other, step.var) for other in later)
+        needed = any(names_id(other, step.var) for other in later)
         if step.var not in self.used:
             yield f"db.add({model}({values}))"
             return
@@ -300,70 +297,3 @@ class Handler:
 
 def _says(code: str, target: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(target)}\b", code) is not None
-
-
-def _used(operation: Operation) -> set[str]:
-    """Variables that some later step or the answer speaks of."""
-    found: set[str] = set()
-    for text in _expressions(operation.steps):
-        found |= {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
-    match operation.returns:
-        case ReturnRow(var=var):
-            found.add(var)
-        case ReturnRecord(fields=fields):
-            texts = [field.expr for field in fields]
-        case ReturnTable(fields=fields, where=where, when=when):
-            texts = [*(field.expr for field in fields), *where.values(), *([when] if when else [])]
-    if isinstance(operation.returns, ReturnRecord | ReturnTable):
-        for text in texts:
-            found |= {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
-    return found
-
-
-def _expressions(steps: Sequence[Step]) -> Iterator[str]:
-    for step in steps:
-        match step:
-            case Load():
-                yield step.id
-            case Find():
-                yield from step.where.values()
-            case Require():
-                yield step.condition
-                yield from (part for kind, part in pieces(step.detail) if kind == "expr")
-            case Let():
-                yield step.expr
-            case Insert():
-                yield from step.values.values()
-            case Change():
-                yield step.var
-                yield from step.values.values()
-            case Fill() | Remove():
-                yield step.var
-            case Each():
-                yield from step.where.values()
-                yield from _expressions(step.steps)
-            case When():
-                yield step.condition
-                yield from _expressions((*step.steps, *step.otherwise))
-            case Log():
-                yield step.var
-                yield from (part for kind, part in pieces(step.detail) if kind == "expr")
-
-
-def _names_id(step: Step, var: str) -> bool:
-    """Whether the step needs the id that the database gives to a new row."""
-    return any(re.search(rf"\b{var}\.id\b", text) for text in _expressions([step]))
-
-
-def _broken(message: str) -> Iterator[str]:
-    """A long text as several that Python joins; cut at spaces outside braces."""
-    prefix, body = ("f", message[2:-1]) if message.startswith("f") else ("", message[1:-1])
-    words = re.split(r" (?![^{]*\})", body)
-    line = ""
-    for word in words:
-        if line and len(line) + len(word) > _MESSAGE - 10:
-            yield f'{prefix if "{" in line else ""}"{line} "'
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    yield f'{prefix if "{" in line else ""}"{line}",'

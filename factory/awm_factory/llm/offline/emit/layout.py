@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import Final
 
 WIDTH: Final = 120
+MESSAGE: Final = 104
+"""Characters of a text on one line; a longer one goes over several."""
 _PAIRS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -144,3 +146,17 @@ def _code(text: str) -> Iterator[tuple[int, str]]:
         else:
             yield index, character
         index += 1
+
+
+def broken(message: str) -> Iterator[str]:
+    """A long text as several that Python joins; cut at spaces outside braces."""
+    prefix, body = ("f", message[2:-1]) if message.startswith("f") else ("", message[1:-1])
+    words = re.split(r" (?![^{]*\})", body)
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) > MESSAGE - 10:
+            yield f'{prefix if "{" in line else ""}"{line} "'
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield f'{prefix if "{" in line else ""}"{line}",'

@@ -6,7 +6,8 @@ from awm_factory.llm.offline.emit.expressions import written
 from awm_factory.llm.offline.emit.layout import wrapped
 from awm_factory.llm.offline.emit.names import Names
 from awm_factory.llm.offline.emit.tables import quoted
-from awm_factory.llm.offline.ir import Column, Entity, Field, Operation, Param, ReturnRecord, ReturnRow, ReturnTable, Show
+from awm_factory.llm.offline.ir import Column, Entity, Operation, Param, Show
+from awm_factory.llm.offline.steps import Field, ReturnRecord, ReturnRow, ReturnTable
 from awm_factory.llm.offline.words import camel
 
 MOST_INT, MOST_CENTS = 1_000_000, 100_000_000

@@ -5,28 +5,23 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from awm_factory.llm.offline.emit.names import Names
-from awm_factory.llm.offline.ir import (
+from awm_factory.llm.offline.ir import Column, Domain, Entity, Operation, Param, Show
+from awm_factory.llm.offline.state import LIMIT, World, plain
+from awm_factory.llm.offline.steps import (
     Change,
-    Column,
-    Domain,
     Each,
-    Entity,
     Field,
     Fill,
     Find,
     Insert,
     Load,
-    Operation,
-    Param,
     ReturnPage,
     ReturnRecord,
     ReturnRow,
     ReturnTable,
-    Show,
     Step,
     When,
 )
-from awm_factory.llm.offline.state import LIMIT, World, plain
 
 _TYPES: Final = {
     "int": "integer",

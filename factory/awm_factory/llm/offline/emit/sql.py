@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from awm_factory.llm.offline.expr import parse, split
+from awm_factory.llm.offline.conditions import split
+from awm_factory.llm.offline.expr import parse
 from awm_factory.llm.offline.ir import Domain, Entity
 
 _COMPARE: Final[Mapping[type[ast.cmpop], str]] = {

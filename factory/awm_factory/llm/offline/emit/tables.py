@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from awm_factory.llm.offline.emit.expressions import Known, Printer, written
 from awm_factory.llm.offline.emit.layout import wrapped
 from awm_factory.llm.offline.emit.names import Names
-from awm_factory.llm.offline.ir import Column, Domain, Entity, Operation, ReturnRow
+from awm_factory.llm.offline.ir import Column, Domain, Entity, Operation
+from awm_factory.llm.offline.steps import ReturnRow
 
 
 def literals(names: Names) -> list[str]:

@@ -11,9 +11,10 @@ from awm_factory.llm.offline.expr import pieces
 from awm_factory.llm.offline.goals.act import deed
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.telling import tell
-from awm_factory.llm.offline.ir import Each, Operation, Require, Step, When
+from awm_factory.llm.offline.ir import Operation
 from awm_factory.llm.offline.outcome import Told
 from awm_factory.llm.offline.phrase import Sentence
+from awm_factory.llm.offline.steps import Each, Require, Step, When
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised
 

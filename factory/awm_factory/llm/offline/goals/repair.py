@@ -9,9 +9,11 @@ from typing import Final
 
 from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
-from awm_factory.llm.offline.ir import Change, Column, Fill, Operation, Step, Value, When
+from awm_factory.llm.offline.ir import Column, Operation
 from awm_factory.llm.offline.state import World
+from awm_factory.llm.offline.steps import Change, Fill, Step, When
 from awm_factory.llm.offline.trace import Trace
+from awm_factory.llm.offline.values import Value
 from awm_factory.llm.offline.wording import column_noun, quoted, spoken
 
 _WAYS: Final = (

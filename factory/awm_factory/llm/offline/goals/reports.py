@@ -6,7 +6,8 @@ from typing import Final
 from awm_factory.llm.offline.arguments import Refusal
 from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
 from awm_factory.llm.offline.goals.telling import told_of
-from awm_factory.llm.offline.ir import Column, Field, Operation, ReturnRecord, ReturnTable
+from awm_factory.llm.offline.ir import Column, Operation
+from awm_factory.llm.offline.steps import Field, ReturnRecord, ReturnTable
 from awm_factory.llm.offline.trace import Trace
 from awm_factory.llm.offline.wording import capitalised, column_noun
 

@@ -7,13 +7,14 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from awm_factory.llm.offline.arguments import Refusal
-from awm_factory.llm.offline.expr import split
+from awm_factory.llm.offline.conditions import split
 from awm_factory.llm.offline.goals.ground import Ground
-from awm_factory.llm.offline.ir import Column, Entity, Operation, Param, Row
+from awm_factory.llm.offline.ir import Column, Entity, Operation, Param
 from awm_factory.llm.offline.locate import locate
 from awm_factory.llm.offline.mention import Fact, Mention, describe
 from awm_factory.llm.offline.state import LIMIT, MOST, Result
 from awm_factory.llm.offline.trace import Given, Trace
+from awm_factory.llm.offline.values import Row
 from awm_factory.llm.offline.wording import column_noun, event, figure, noun_of, spoken, superlative, with_more
 
 _TRIES: Final = 14

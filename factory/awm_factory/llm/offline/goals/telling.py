@@ -6,9 +6,11 @@ from datetime import date, datetime
 
 from awm_factory.llm.offline.effects import outcome
 from awm_factory.llm.offline.goals.ground import Ground
-from awm_factory.llm.offline.ir import Column, ReturnRow, Value
+from awm_factory.llm.offline.ir import Column
 from awm_factory.llm.offline.outcome import Added, Changed, Moment, Told
+from awm_factory.llm.offline.steps import ReturnRow
 from awm_factory.llm.offline.trace import Trace
+from awm_factory.llm.offline.values import Value
 from awm_factory.llm.offline.wording import amount, column_noun, day, moment, noun_of, numbers
 
 _QUESTIONS = ("Tell me {what} then.", "Then tell me {what}.", "Let me know {what} afterwards.", "And tell me {what}.")

@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, day, moment, number, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Find, Insert, Load, Param, Require, ReturnTable, Row, Show, Step, When
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Find, Insert, Load, Require, ReturnTable, Step, When
+from awm_factory.llm.offline.values import Row
 from awm_factory.llm.offline.words import snake
 
 FEATURES = ("remarks", "places", "handlers", "deadlines", "budgets", "stand_ins")

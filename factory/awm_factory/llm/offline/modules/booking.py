@@ -3,19 +3,11 @@
 from datetime import datetime, timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, flag, moment, number, ref, text
-from awm_factory.llm.offline.ir import (
-    Change,
-    Each,
-    Field,
-    Load,
-    Param,
-    Require,
-    ReturnTable,
-    Row,
-    Show,
-)
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Each, Field, Load, Require, ReturnTable
+from awm_factory.llm.offline.values import Row
 
 FEATURES = ("group_size", "purposes", "waitlist", "equipment", "hosts", "closures")
 

@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, moment, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Row, Show
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Require, ReturnTable
+from awm_factory.llm.offline.values import Row
 
 FEATURES = ("dedications", "matching", "updates", "allocations", "receipts", "places")
 

@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, created, day, number, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Require, ReturnTable, Row, Show
+from awm_factory.llm.offline.ir import Show
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Require, ReturnTable
+from awm_factory.llm.offline.values import Row
 
 FEATURES = ("bundles", "specials", "suggestions", "places", "translations", "stock_notes")
 

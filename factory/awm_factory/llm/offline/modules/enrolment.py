@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, number, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Load, Param, Require, ReturnTable, Row, Show
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Load, Require, ReturnTable
+from awm_factory.llm.offline.values import Row
 
 FEATURES = ("teachers", "attendance", "grades", "requirements", "discounts", "materials")
 

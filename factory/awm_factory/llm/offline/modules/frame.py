@@ -4,9 +4,10 @@ from typing import Any
 
 from awm_factory.llm.offline import people
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, number, ref, text
-from awm_factory.llm.offline.ir import Change, Insert, Param, Require
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding, graded, price
+from awm_factory.llm.offline.steps import Change, Insert, Require
 from awm_factory.llm.offline.words import snake
 
 FEATURES = ("activity", "notes", "addresses", "hours", "price_history")

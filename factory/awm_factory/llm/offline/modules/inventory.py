@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, moment, number, ref, text
-from awm_factory.llm.offline.ir import Change, Each, Field, Find, Insert, Let, Load, Param, Require, ReturnTable, Step
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.people import phone
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Each, Field, Find, Insert, Let, Load, Require, ReturnTable, Step
 
 FEATURES = ("purchase_lines", "transfers", "counts", "shelves", "reservations", "supplier_terms")
 

@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, day, flag, moment, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Find, Load, Param, Require, ReturnTable
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Find, Load, Require, ReturnTable
 
 FEATURES = ("parties", "periods", "budgets", "attachments", "cost_places", "approvals")
 

@@ -4,9 +4,10 @@ from datetime import date, timedelta
 
 from awm_factory.llm.offline.columns import cents, created, day, flag, number, ref, text
 from awm_factory.llm.offline.expr import add_months
-from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnRecord, Step
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Insert, Load, Require, ReturnRecord, Step
 
 FEATURES = ("benefits", "guests", "discounts", "pauses", "due_dates", "reminders")
 

@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import created, flag, moment, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Insert, Let, Load, Param, Require, ReturnTable, Show
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Insert, Let, Load, Require, ReturnTable
 
 FEATURES = ("labels", "pins", "templates", "schedules", "receipts", "owners")
 

@@ -3,22 +3,10 @@
 from datetime import datetime, timedelta
 
 from awm_factory.llm.offline.columns import cents, choice, created, flag, moment, number, ref, text
-from awm_factory.llm.offline.ir import (
-    Change,
-    Each,
-    Field,
-    Find,
-    Insert,
-    Let,
-    Load,
-    Param,
-    Require,
-    ReturnRecord,
-    ReturnTable,
-    Step,
-)
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Each, Field, Find, Insert, Let, Load, Require, ReturnRecord, ReturnTable, Step
 
 FEATURES = ("delivery", "discounts", "payments", "returns", "gift_notes", "stock_check")
 

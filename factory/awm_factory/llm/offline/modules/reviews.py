@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 from awm_factory.llm.offline.columns import choice, created, flag, moment, number, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Param, Require, ReturnTable, Show
+from awm_factory.llm.offline.ir import Param, Show
 from awm_factory.llm.offline.kit import NOT_BLOCKED, Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Require, ReturnTable
 
 FEATURES = ("aspects", "votes", "reports", "places", "questions", "highlights")
 

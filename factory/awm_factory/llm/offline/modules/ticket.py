@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 
 from awm_factory.llm.offline.columns import choice, created, day, flag, moment, number, ref, text
-from awm_factory.llm.offline.ir import Change, Field, Insert, Load, Param, Require, ReturnTable, Step
+from awm_factory.llm.offline.ir import Param
 from awm_factory.llm.offline.kit import Kit
 from awm_factory.llm.offline.seeding import Seeding
+from awm_factory.llm.offline.steps import Change, Field, Insert, Load, Require, ReturnTable, Step
 
 FEATURES = ("comments", "due_dates", "escalations", "items", "worklog", "orders")
 
