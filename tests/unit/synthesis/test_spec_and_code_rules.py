@@ -153,6 +153,11 @@ def test_a_value_of_an_enumeration_that_another_column_spells_otherwise_is_fine(
     assert code_with(('Status = Literal["available"', 'Status = Literal["Wood", "available"')) == []
 
 
+def test_a_tuple_for_a_condition_is_refused() -> None:
+    found = code_with(('if tool.status != "available":', 'if (tool.status != "available",):'))
+    assert "asks a tuple, which is always true" in said(found)
+
+
 def test_what_a_list_is_sorted_by_is_no_value_of_a_column() -> None:
     sorts = ('Status = Literal["available"', 'Sort = Literal["lent_at", "due_on"]\nStatus = Literal["available"')
     assert code_with(sorts, rows=shelf_rows(("'Tile Cutter'", "'Due_On'"))) == []

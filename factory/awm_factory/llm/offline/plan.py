@@ -93,6 +93,7 @@ class _Planner:
         self._texts: set[str] = set()
         self._made: set[str] = set()
         self._given_up: set[Kind] = set()
+        self._faults = world.faults()
         self._relaxed = False
         self._draws: Mapping[Kind, Callable[[Ground], Draft | None]] = {
             "act": act,
@@ -143,12 +144,12 @@ class _Planner:
                 if barren == _BARREN:
                     break
                 continue
-            if not self._is_new(draft):
-                continue
+            if not self._is_new(draft) or draft.trace.world.faults() != self._faults:
+                continue  # the second would be a state that the database refuses
             hard = difficulty(self._ground.world, draft)
             if self._levels and hard.level not in self._levels:
                 continue
-            self._taken.add(draft.signature)
+            self._taken |= {draft.signature, _end(draft)}
             self._ways[draft.way] += 1
             self._texts.add(draft.instruction)
             self._made |= {text.lower() for text in draft.made}
@@ -163,8 +164,8 @@ class _Planner:
         return None
 
     def _is_new(self, draft: Draft) -> bool:
-        """Another goal or other rows, in another phrasing; and no text that one task stores is spoken of by another."""
-        if draft.signature in self._taken or draft.instruction in self._texts:
+        """Another goal or other rows, other words, another end; and no text that one task stores is spoken of by another."""
+        if draft.signature in self._taken or draft.instruction in self._texts or _end(draft) in self._taken:
             return False
         if self._ways[draft.way] and not self._relaxed:
             return False
@@ -178,3 +179,8 @@ class _Planner:
             if draft is not None:
                 return draft
         return None
+
+
+def _end(draft: Draft) -> tuple[object, ...]:
+    """What is wanted, and the calls that bring it about: two figures of one report may well be the same."""
+    return "end", repr(draft.wanted), repr(draft.trace.tool_calls())

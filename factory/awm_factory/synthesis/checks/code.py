@@ -22,7 +22,7 @@ def check(code: str, rows: dict[str, TableRows], parse: Parser = ast.parse) -> l
         service = read(code, parse)
     except SyntaxError as fault:
         return [error(GATE, "app.py", f"It can't be parsed: {fault.msg} in line {fault.lineno}.", "Write plain Python.")]
-    problems = [*_shape(code), *_columns(service, rows), *spelling.check(service, rows)]
+    problems = [*_shape(code), *_tuples(service.tree), *_columns(service, rows), *spelling.check(service, rows)]
     for handler in service.handlers:
         problems += [*_commits(handler), *_texts_for_times(service, handler)]
     return problems + list(_nulls(service, rows))
@@ -40,6 +40,23 @@ def _shape(code: str) -> Iterator[Problem]:
         yield error(
             GATE, "app.py", "It sets orm_mode, which Pydantic 2 ignores.", "Set model_config = ConfigDict(from_attributes=True)."
         )
+
+
+def _tuples(tree: ast.AST) -> Iterator[Problem]:
+    """`if (not exists(…),):` is always true, for a comma makes a tuple."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+                asked = [node.test]
+            case ast.BoolOp():
+                asked = node.values
+            case ast.UnaryOp(op=ast.Not()):
+                asked = [node.operand]
+            case _:
+                continue
+        for part in asked:
+            if isinstance(part, ast.Tuple) and part.elts:
+                yield error(GATE, "app.py", f"Line {part.lineno} asks a tuple, which is always true.", "Leave out the comma.")
 
 
 def _columns(service: Service, rows: dict[str, TableRows]) -> Iterator[Problem]:

@@ -1,16 +1,25 @@
 """Printing: expressions as code, and long lines broken as formatters break them."""
 
+import ast
 import subprocess
 
 import pytest
 from ruff.__main__ import find_ruff_bin  # type: ignore[import-untyped]
 
+from awm_factory.llm.offline.author import pack_of
 from awm_factory.llm.offline.compose import compose, recipe
+from awm_factory.llm.offline.emit import layout
 from awm_factory.llm.offline.emit.code import code
 from awm_factory.llm.offline.emit.expressions import Known, Printer
 from awm_factory.llm.offline.emit.layout import WIDTH, wrapped
 from awm_factory.llm.offline.emit.names import Names
+from awm_factory.llm.offline.ir import Domain
 from awm_factory.llm.offline.packs import packs
+
+
+def composed(env_id: str) -> Domain:
+    pack = pack_of(env_id)
+    return compose(pack, recipe(pack, env_id))[0]
 
 
 def printer() -> Printer:
@@ -65,6 +74,25 @@ def test_long_lines_are_broken_at_brackets_and_operators() -> None:
         pieces = wrapped([line])
         assert len(pieces) > 1 and all(len(piece) <= WIDTH for piece in pieces)
     assert wrapped([condition])[0] == "    if (" and wrapped([condition])[-1] == "    ):"
+
+
+def test_broken_lines_mean_what_they_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comma behind what stands in brackets alone would make a tuple, which is always true."""
+    domains = [composed(env_id) for env_id in ("equine_physiotherapy_rounds", "tree_register", "corner_shop_till")]
+    broken = [code(domain) for domain in domains]
+    monkeypatch.setattr(layout, "_wrap", lambda line: iter([line]))
+    for domain, text in zip(domains, broken, strict=True):
+        whole = code(domain)
+        assert len(text.splitlines()) > len(whole.splitlines()) + 50
+        assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(whole))
+
+
+def test_the_words_of_a_column_are_never_called_like_a_class() -> None:
+    domain = composed("bulk_wine_collective")
+    names = Names(domain)
+    models = {names.model(role) for role in domain.entities}
+    assert "WineEstate" in models
+    assert not models & {names.literal(entity, one) for entity in domain.entities.values() for one in entity.columns}
 
 
 def test_emitted_code_is_formatted_and_holds_nothing_unused() -> None:

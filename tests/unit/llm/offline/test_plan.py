@@ -125,6 +125,15 @@ def test_a_planted_slip_breaks_no_rule_and_its_correction_is_the_only_change_tha
         ((slip.role, slip.id, (slip.key,)) for slip in slips),
         key=lambda change: (list(before.domain.entities).index(change[0]), change[1]),
     )
+    # A bill's total hangs on the quantities of its lines, so none of these is mistyped.
+    bills = Author("sailing_ship_berths", count=0).world
+    mistyped = bills.copy()
+    for slip in plant(mistyped, random.Random(4), 40):
+        operation = mistyped.domain.operations[slip.operation]
+        corrected = mistyped.copy()
+        corrected.run(slip.operation, {operation.params[0].key: slip.id, slip.param: slip.right})
+        edits = [edit for edit in mistyped.difference(corrected) if edit.role != "activity"]
+        assert [(edit.role, edit.id) for edit in edits] == [(slip.role, slip.id)]
     repairs = [task for task in planned("bistro_reservations").tasks if task.kind == "repair"]
     for task in repairs:
         assert [change.table for change in task.wanted.outcome.changed if change.table != "activity_log"]

@@ -47,7 +47,8 @@ def _wrap(line: str) -> Iterator[str]:
     if len(indent) + 4 + len(inner) <= WIDTH:
         yield f"{indent}    {inner}"
     elif len(parts) == 1:
-        lone = " for " in inner or line[start] != "("
+        is_call = re.search(r"[\w\])]$", line[:start]) is not None
+        lone = " for " in inner or line[start] != "(" or not is_call  # a comma after what stands in brackets alone makes a tuple
         yield from _element(f"{indent}    ", parts[0], "" if lone or len(_operands(inner)) > 1 or len(_chain(inner)) > 2 else ",")
     else:
         for part in parts:

@@ -25,9 +25,15 @@ class Names:
         """The attribute of a parent that holds these rows."""
         return self.domain.entity(role).plural
 
+    @cached_property
+    def _models(self) -> set[str]:
+        return {self.model(role) for role in self.domain.entities}
+
     def literal(self, entity: Entity, column: Column) -> str:
-        name = column.name.rstrip("_")
-        return camel(name) if name.startswith(f"{entity.name}_") else f"{camel(entity.name)}{camel(name)}"
+        """The type of a column with words of its own: no class is called so, as that of a wine estate by a wine's estate."""
+        plain = column.name.rstrip("_")
+        name = camel(plain) if plain.startswith(f"{entity.name}_") else f"{camel(entity.name)}{camel(plain)}"
+        return f"{name}Choice" if name in self._models else name
 
     def body(self, operation: Operation) -> str:
         return f"{camel(operation.name)}In"

@@ -64,11 +64,25 @@ def plant(world: World, rng: random.Random, count: int) -> list[Slip]:
         world.change(operation.entity, row_id, **{key: wrong})
         trial = world.copy()
         result = trial.run(operation.key, {_path(operation): row_id, param: right})
-        if world.faults() != faults or isinstance(result, Refusal) or trial.row(operation.entity, row_id)[key] != right:
+        mended = not isinstance(result, Refusal) and trial.row(operation.entity, row_id)[key] == right
+        if world.faults() != faults or not mended or not _changes_alone(world, trial, operation.entity, row_id, key):
             world.change(operation.entity, row_id, **{key: right})
             continue
         slips.append(Slip(operation.key, param, operation.entity, row_id, key, right, wrong))
     return slips
+
+
+def _changes_alone(before: World, after: World, role: str, row_id: int, key: str) -> bool:
+    """Whether putting the cell right changes no other, its log and the times of the service aside: a total made of it was
+    made of the right value."""
+    for edit in before.difference(after):
+        if edit.role == "activity":
+            continue
+        entity = before.domain.entity(edit.role)
+        timed = {column.key for column in entity.columns if column.server and column.kind == "datetime"}
+        if (edit.role, edit.id) != (role, row_id) or edit.before is None or edit.after is None or {*edit.columns} - timed - {key}:
+            return False
+    return True
 
 
 def settable(world: World, operation: Operation) -> Iterator[tuple[str, str]]:
