@@ -69,7 +69,7 @@ def canonical(statements: Iterable[str]) -> list[str]:
     return [piece for statement in statements for piece in _pieces(statement)]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _pieces(statement: str) -> tuple[str, ...]:
     """Kept, because a bundle is made canonical again with each change of another part."""
     return tuple(split_statements(statement))

@@ -120,7 +120,7 @@ async def _synthesize(
     store: "Store",
     own: "Model | None",
 ) -> tuple["SynthesisReport", str]:
-    from awm_factory.cli.synth_means import answering, sandbox
+    from awm_factory.cli import synth_means
     from awm_factory.cli.synth_progress import SynthProgress
     from awm_factory.config import ModelConfig
     from awm_factory.llm.estimate import PLAN, estimate
@@ -131,7 +131,7 @@ async def _synthesize(
 
     models = ModelConfig.load(model=options["model"], prices=options["prices"])
     prices = Prices.load(models.prices)
-    model, embedder, thresholds = answering(models, prices, options, chosen, own)
+    model, embedder, thresholds = synth_means.answering(models, prices, options, chosen, own)
     run_id = options["run_id"] or order.run_id(model.name, chosen)
     store.start_run(run_id, model.name, chosen.model_dump(mode="json"))
     names = [model.name] if thresholds is None or embedder.name.startswith("wordllama") else [model.name, embedder.name]
@@ -147,7 +147,7 @@ async def _synthesize(
 
     with (
         SynthProgress(count, lambda: ledger.budget.spent) as progress,
-        sandbox(config, options["kind"], progress.say) as lanes,
+        synth_means.sandbox(config, options["kind"], progress.say) as sandbox,
     ):
         if options["replay"] is None and own is None:
             planned = [part for part in PLAN if part.stage in {*order.plan, "advice", "classify"}]
@@ -156,7 +156,7 @@ async def _synthesize(
             model=MeteredModel(model, ledger),
             embedder=MeteredEmbedder(embedder, ledger),
             thresholds=thresholds,
-            sandbox=lanes,
+            sandbox=sandbox,
             lanes=config.jobs,
             store=store,
             run_id=run_id,

@@ -58,7 +58,7 @@ class Means:
     settings: Settings
     progress: Progress
     keep: Callable[[Made], None]
-    is_kept: Callable[[Row], bool] = lambda _: False
+    is_kept: Callable[[Row], bool]
     """Whether the bundle that a row of this run tells of is still where `keep` put it: then nothing of it is done again."""
     say: Callable[[str], None] = lambda _: None
     audits: list[Audit] = field(default_factory=list)

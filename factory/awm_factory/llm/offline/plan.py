@@ -89,6 +89,7 @@ class _Planner:
         self._ground = Ground(world, rng)
         self._rng, self._slips, self._levels = rng, list(slips), levels
         self._taken: set[tuple[object, ...]] = set()
+        self._ends: set[tuple[str, str]] = set()
         self._ways: Counter[tuple[object, ...]] = Counter()
         self._texts: set[str] = set()
         self._made: set[str] = set()
@@ -149,7 +150,8 @@ class _Planner:
             hard = difficulty(self._ground.world, draft)
             if self._levels and hard.level not in self._levels:
                 continue
-            self._taken |= {draft.signature, _end(draft)}
+            self._taken.add(draft.signature)
+            self._ends.add(_end(draft))
             self._ways[draft.way] += 1
             self._texts.add(draft.instruction)
             self._made |= {text.lower() for text in draft.made}
@@ -165,7 +167,7 @@ class _Planner:
 
     def _is_new(self, draft: Draft) -> bool:
         """Another goal or other rows, other words, another end; and no text that one task stores is spoken of by another."""
-        if draft.signature in self._taken or draft.instruction in self._texts or _end(draft) in self._taken:
+        if draft.signature in self._taken or draft.instruction in self._texts or _end(draft) in self._ends:
             return False
         if self._ways[draft.way] and not self._relaxed:
             return False
@@ -181,6 +183,6 @@ class _Planner:
         return None
 
 
-def _end(draft: Draft) -> tuple[object, ...]:
+def _end(draft: Draft) -> tuple[str, str]:
     """What is wanted, and the calls that bring it about: two figures of one report may well be the same."""
-    return "end", repr(draft.wanted), repr(draft.trace.tool_calls())
+    return repr(draft.wanted), repr(draft.trace.tool_calls())

@@ -65,7 +65,7 @@ def named_place(name: str, noun: str) -> str:
     said, kind = name.lower(), noun.lower().split()
     if said.endswith(kind[-1]):
         return name
-    shared = max((count for count in range(len(kind)) if said.split()[-count:] == kind[:count]), default=0)
+    shared = max((count for count in range(1, len(kind)) if said.split()[-count:] == kind[:count]), default=0)
     return " ".join([name, *noun.split()[shared:]])
 
 

@@ -23,8 +23,7 @@ def composed(env_id: str) -> Domain:
 
 
 def printer() -> Printer:
-    pack = packs()["spare_parts_counter"]
-    domain, _ = compose(pack, recipe(pack, "spare_parts_counter"))
+    domain = composed("spare_parts_counter")
     variables = {"party": Known("customer", "party"), "limit": Known("body.limit")}
     return Printer(Names(domain), "frame", variables)
 

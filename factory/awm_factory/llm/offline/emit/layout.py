@@ -47,8 +47,8 @@ def _wrap(line: str) -> Iterator[str]:
     if len(indent) + 4 + len(inner) <= WIDTH:
         yield f"{indent}    {inner}"
     elif len(parts) == 1:
-        is_call = re.search(r"[\w\])]$", line[:start]) is not None
-        lone = " for " in inner or line[start] != "(" or not is_call  # a comma after what stands in brackets alone makes a tuple
+        is_call = line[start] == "(" and re.search(r"[\w\])]$", line[:start]) is not None
+        lone = " for " in inner or not is_call  # elsewhere than in a call, a comma after one thing makes a tuple
         yield from _element(f"{indent}    ", parts[0], "" if lone or len(_operands(inner)) > 1 or len(_chain(inner)) > 2 else ",")
     else:
         for part in parts:

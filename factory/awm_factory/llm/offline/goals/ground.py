@@ -103,7 +103,7 @@ class Ground:
             return False
         return any(
             edit.role != "activity"
-            and (edit.before is None or edit.after is None or _beyond_times(self.domain, edit.role, edit.columns))
+            and (edit.before is None or edit.after is None or beyond_times(self.domain, edit.role, edit.columns))
             for edit in before.difference(after)
         )
 
@@ -152,7 +152,8 @@ class Ground:
         return _given(trace, operation.params, arguments, mentions, dict(instead or {}), "")
 
 
-def _beyond_times(domain: Domain, role: str, columns: Sequence[str]) -> bool:
+def beyond_times(domain: Domain, role: str, columns: Sequence[str]) -> bool:
+    """Whether any of the columns is other than a time that the service sets."""
     entity = domain.entity(role)
     return any(not (entity.column(key).server and entity.column(key).kind == "datetime") for key in columns)
 

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 from awm_factory.llm.offline.arguments import Refusal
-from awm_factory.llm.offline.goals.ground import Draft, Ground, drafted
+from awm_factory.llm.offline.goals.ground import Draft, Ground, beyond_times, drafted
 from awm_factory.llm.offline.ir import Column, Operation
 from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.steps import Change, Fill, Step, When
@@ -78,9 +78,8 @@ def _changes_alone(before: World, after: World, role: str, row_id: int, key: str
     for edit in before.difference(after):
         if edit.role == "activity":
             continue
-        entity = before.domain.entity(edit.role)
-        timed = {column.key for column in entity.columns if column.server and column.kind == "datetime"}
-        if (edit.role, edit.id) != (role, row_id) or edit.before is None or edit.after is None or {*edit.columns} - timed - {key}:
+        others = [other for other in edit.columns if other != key]
+        if (edit.role, edit.id) != (role, row_id) or edit.after is None or beyond_times(before.domain, role, others):
             return False
     return True
 
