@@ -17,7 +17,7 @@ def test_an_import_from_a_later_group_is_found(tmp_path: Path) -> None:
     for name, text in {
         "awm_factory/errors.py": "import awm_factory.bundle",
         "awm_factory/bundle.py": "import awm_runtime.main",
-        **{f"awm_factory/{name}.py": "" for name in ("ids", "problems", "resources", "config", "certificate")},
+        **{f"awm_factory/{name}.py": "" for name in ("ids", "problems", "resources", "syntax", "config", "certificate")},
         "awm_runtime/contract.py": "",
         "awm_runtime/main.py": "import awm_factory.errors",
     }.items():

@@ -2,10 +2,13 @@
 
 import ast
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from awm_factory import syntax as host_syntax
 from awm_factory.sandbox import parsing
 from awm_factory.sandbox.pool import Reply, Request, Sandbox
 from awm_runtime import syntax
@@ -77,3 +80,33 @@ def test_what_the_host_can_parse_goes_to_no_sandbox() -> None:
 
 def test_a_null_byte_is_a_fault_and_no_crash() -> None:
     assert syntax.parse("x = 1\0").tree is None
+
+
+class Littered:
+    """Runs Python code when it is collected, which lets another thread in."""
+
+    other: "Littered"
+
+    def __del__(self) -> None:
+        sum(range(50))
+
+
+def test_threads_make_trees_side_by_side() -> None:
+    code = Path(host_syntax.__file__).with_name("problems.py").read_text() * 4
+
+    def read(_: int) -> int:
+        found = 0
+        for _ in range(40):
+            for _ in range(200):
+                one, two = Littered(), Littered()
+                one.other, two.other = two, one
+            found += len(host_syntax.module(code).body)
+        return found
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert len(set(threads.map(read, range(4)))) == 1
+    finally:
+        sys.setswitchinterval(before)

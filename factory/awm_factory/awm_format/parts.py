@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from awm_factory import syntax
 from awm_factory.bundle import Task
 from awm_factory.errors import FormatError
 from awm_runtime.contract import Statement, VerifierMode
@@ -159,7 +160,7 @@ def _mode(code: str) -> VerifierMode | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(code).body
+            body = syntax.module(code).body
         names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         names = set(_DEFINITION.findall(code))

@@ -5,6 +5,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from awm_factory import syntax
 from awm_factory.sandbox.pool import Sandbox, expect
 from awm_runtime.contract import CheckFailed, ParseReply, ParseRequest
 
@@ -27,7 +28,7 @@ def parse(code: str, sandbox: Sandbox) -> ast.Module:
 @lru_cache(maxsize=64)
 def _parsed(code: str) -> ast.Module:
     """Kept for the checks and gates that read the same verifiers one after another; nobody changes a tree."""
-    return ast.parse(code)
+    return syntax.module(code)
 
 
 def unpacked(value: Any) -> Any:
@@ -37,7 +38,7 @@ def unpacked(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "literal" in value:
-        return ast.literal_eval(value["literal"])
+        return ast.literal_eval(syntax.expression(value["literal"]))
     name = value["node"]
     if name == "TypeAlias" and not hasattr(ast, name):
         value = value | {"node": "Assign", "targets": [value["name"]]}

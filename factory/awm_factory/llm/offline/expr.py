@@ -20,6 +20,7 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from awm_factory import syntax
 from awm_factory.llm.offline.conditions import Rows, matching, split
 from awm_factory.llm.offline.values import Row, Where
 
@@ -56,7 +57,7 @@ def evaluate(text: str, scope: Scope) -> Any:
 def parse(text: str) -> ast.expr:
     """Raises ValueError with the text, where it is no expression."""
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return syntax.expression(text.strip())
     except SyntaxError as fault:
         raise ValueError(f"{text!r} is no expression: {fault.msg}") from None
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from awm_factory import syntax
 from awm_factory.problems import Problem
 from awm_factory.synthesis.checks import spelling
 from awm_factory.synthesis.checks.finding import error, listed
@@ -16,7 +17,7 @@ _TIMES: Final = {"DateTime", "Date", "TIMESTAMP", "DATETIME", "DATE"}
 _DROPPING: Final = re.compile(r"\.drop_all\s*\(")
 
 
-def check(code: str, rows: dict[str, TableRows], parse: Parser = ast.parse) -> list[Problem]:
+def check(code: str, rows: dict[str, TableRows], parse: Parser = syntax.module) -> list[Problem]:
     """`rows`: the start state by lower-case table name."""
     try:
         service = read(code, parse)

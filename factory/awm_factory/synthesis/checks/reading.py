@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from awm_factory import syntax
+
 Parser = Callable[[str], ast.Module]
 """Where the code runs on a newer Python than this one, that one's; see `sandbox.parsing`."""
 _HTTP = {"get", "post", "put", "patch", "delete"}
@@ -62,7 +64,7 @@ class Service:
 
 
 @lru_cache(maxsize=8)
-def read(code: str, parse: Parser = ast.parse) -> Service:
+def read(code: str, parse: Parser = syntax.module) -> Service:
     """Kept for the verifiers of one environment, which all ask. Raises SyntaxError."""
     tree = parse(code)
     orm: dict[str, OrmModel] = {}

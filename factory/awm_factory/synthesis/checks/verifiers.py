@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
+from awm_factory import syntax
 from awm_factory.problems import Problem
 from awm_factory.synthesis.checks.finding import error, excerpt
 from awm_factory.synthesis.checks.reading import Parser, Service, last_name, read
@@ -34,7 +35,7 @@ def check(
     code: str,
     rows: dict[str, TableRows],
     ddl: list[str],
-    parse: Parser = ast.parse,
+    parse: Parser = syntax.module,
 ) -> list[Problem]:
     """`rows`: the start state; `ddl`: the schema's statements, against which the verifier's own SQL is prepared, not run."""
     where = f"verifiers/{task_id}.{mode}.py"

@@ -10,6 +10,7 @@ from awm_factory.llm.offline.conditions import split
 from awm_factory.llm.offline.emit.names import Names
 from awm_factory.llm.offline.expr import AGGREGATES, parse, pieces
 from awm_factory.llm.offline.ir import Column, Operation
+from awm_factory.syntax import expression
 
 _ORDER: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _INVERSE: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
@@ -111,8 +112,8 @@ class Printer:
     def _name(self, name: str) -> ast.expr:
         if name in ("now", "today"):
             self.helpers |= {"now", name}
-            return _parsed(f"{name}()")
-        return _parsed(self.variables[name].text)
+            return expression(f"{name}()")
+        return expression(self.variables[name].text)
 
     def _compare(self, left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]) -> ast.expr:
         """`x == True` is `x`, as people write it."""
@@ -127,10 +128,10 @@ class Printer:
         """A path and the role of the row it ends at, empty where it ends at a value."""
         if isinstance(node, ast.Name):
             known = self.variables[node.id]
-            return _parsed(known.text), known.role
+            return expression(known.text), known.role
         assert isinstance(node, ast.Attribute)
         if isinstance(node.value, ast.Name) and (items := self.variables[node.value.id].items):
-            return ast.Attribute(_parsed(self.variables[node.value.id].text), items[node.attr]), ""
+            return ast.Attribute(expression(self.variables[node.value.id].text), items[node.attr]), ""
         owner, role = self._path(node.value)
         name, target = self.attribute(role, node.attr)
         return ast.Attribute(owner, name), target
@@ -153,21 +154,21 @@ class Printer:
             return self._aggregate(name, node)
         if name in _TIMES:
             self.helpers.add("timedelta")
-            return _parsed(f"timedelta({_TIMES[name]}={arguments[0]})")
+            return expression(f"timedelta({_TIMES[name]}={arguments[0]})")
         if name == "day":
-            return _parsed(f"({arguments[0]}).date()")
+            return expression(f"({arguments[0]}).date()")
         if name == "days_between":
-            return _parsed(f"({arguments[0]} - ({arguments[1]})).days")
+            return expression(f"({arguments[0]} - ({arguments[1]})).days")
         if name == "is_first_of_month":
-            return _parsed(f"({arguments[0]}).day == 1")
+            return expression(f"({arguments[0]}).day == 1")
         if name == "lower":
-            return _parsed(f"({arguments[0]}).lower()")
+            return expression(f"({arguments[0]}).lower()")
         if name == "serial":
             self.helpers.add("next_reference")
-            return _parsed(f"next_reference(db, {self.names.model(self.role(_word(node.args[0])))}, {arguments[1]})")
+            return expression(f"next_reference(db, {self.names.model(self.role(_word(node.args[0])))}, {arguments[1]})")
         if name in ("money", "add_months"):
             self.helpers.add(name)
-        return _parsed(f"{name}({', '.join(arguments)})")
+        return expression(f"{name}({', '.join(arguments)})")
 
     def _aggregate(self, name: str, node: ast.Call) -> ast.expr:
         self.helpers.add(name)
@@ -177,7 +178,7 @@ class Printer:
         first = self.names.model(role)
         if name in ("total", "highest", "lowest"):
             first = f"{first}.{self.names.domain.entity(role).column(_word(node.args[1])).name}"
-        return _parsed(f"{name}({', '.join(['db', first, *conditions])})")
+        return expression(f"{name}({', '.join(['db', first, *conditions])})")
 
     def conditions(self, role: str, where: Mapping[str, str]) -> list[str]:
         """One text a condition; those along one reference are told together."""
@@ -248,10 +249,6 @@ def _word(node: ast.expr) -> str:
     """Of a role or a column, which an aggregate names by a literal."""
     assert isinstance(node, ast.Constant) and isinstance(node.value, str)
     return node.value
-
-
-def _parsed(code: str) -> ast.expr:
-    return ast.parse(code, mode="eval").body
 
 
 _PYTHON: Final = {"int": "int", "money": "int", "ref": "int", "bool": "bool", "date": "date", "datetime": "datetime"}
