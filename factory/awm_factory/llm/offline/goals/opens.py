@@ -14,8 +14,6 @@ from awm_factory.llm.offline.trace import Given, Trace
 
 _MOST: Final = 12
 _TRIES: Final = 6
-_NAMED: Final = 3
-"""Alternatives that the solution names."""
 _ENDINGS: Final = ("", " Which one is up to you.", " I leave the choice to you.", " They are all the same to me.")
 
 
@@ -78,7 +76,7 @@ def _draft(
     plea, ending = ground.rng.randrange(len(PLEAS)), ground.rng.randrange(len(_ENDINGS))
     chosen = ground.rng.randrange(len(valid))
     answer = f"Done, with {label(ground.world, param.ref, valid[chosen])}."
-    others = [place for place in range(len(valid)) if place != chosen][:_NAMED]
+    others = [place for place in range(len(valid)) if place != chosen]
     return drafted(
         ground,
         "open",
