@@ -1,13 +1,16 @@
-"""How long proving takes: `.venv/bin/python benchmarks/bench_certify.py [ENV…]`, by default the hand-written environment.
+"""How long proving takes: `python benchmarks/bench_certify.py [ENV…] [--json]`, by default the hand-written environment.
 
 Prints wall and processor seconds, tasks and calls a second, on two lanes of the child-process sandbox; of all gates, then of the
 quick ones alone. Names are of registry/ or of the recorded answers of the tests.
 """
 
+import argparse
+import json
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from awm_factory.certify import Options, certify, is_current
 from awm_factory.certify.run import QUICK
@@ -22,28 +25,54 @@ from certify_support import environment  # noqa: E402
 
 
 def main() -> None:
-    for name in sys.argv[1:] or ["playhouse_box_office"]:
-        bundle = environment(name)
-        before = processor_seconds(os.getpid())
-        with ProcessSandbox(LANES) as sandbox:
-            start = time.monotonic()
-            certified = certify(bundle, sandbox, Options())
-            wall = time.monotonic() - start
-            spent = processor_seconds(os.getpid()) - before
-            start = time.monotonic()
-            quick = certify(bundle, sandbox, Options(gates=QUICK))
-            quick_wall = time.monotonic() - start
-        start = time.monotonic()
-        current = is_current(certified.bundle, "process", Options())
-        cached = time.monotonic() - start
-        figures = certified.certificate.figures["behaviour"]
-        trials = sum(int(str(task.rates.get("near_misses", 0))) for task in certified.certificate.tasks)
-        print(f"{name}: {len(certified.bundle.manifest.tools)} tools, {len(bundle.tasks)} tasks, {trials} near misses, {figures}")
-        print(f"  {wall:.1f} s wall, {spent:.1f} s of processor time, {len(bundle.tasks) / wall:.2f} tasks a second")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("envs", nargs="*", default=["playhouse_box_office"], metavar="ENV")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = [measured(name) for name in options.envs]
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    for row in found:
         print(
-            f"  near misses {certified.certificate.counts('near_misses', 'killed')}, current: {current} in {cached * 1000:.0f} ms"
+            f"{row['env_id']}: {row['tools']} tools, {row['tasks']} tasks, {row['near_misses']} near misses, {row['behaviour']}"
         )
-        print(f"  quick gates: {quick_wall:.1f} s wall on warm lanes, clean: {quick.certificate.clean}")
+        print(f"  {row['wall_s']} s wall, {row['cpu_s']} s of processor time, {row['tasks_per_s']} tasks a second")
+        print(f"  near misses killed: {row['killed']}, current: {row['current']} in {row['current_ms']} ms")
+        print(f"  quick gates: {row['quick_wall_s']} s wall on warm lanes, clean: {row['quick_clean']}")
+
+
+def measured(name: str) -> dict[str, Any]:
+    bundle = environment(name)
+    before = processor_seconds(os.getpid())
+    with ProcessSandbox(LANES) as sandbox:
+        start = time.monotonic()
+        certified = certify(bundle, sandbox, Options())
+        wall = time.monotonic() - start
+        spent = processor_seconds(os.getpid()) - before
+        start = time.monotonic()
+        quick = certify(bundle, sandbox, Options(gates=QUICK))
+        quick_wall = time.monotonic() - start
+    start = time.monotonic()
+    current = is_current(certified.bundle, "process", Options())
+    cached = time.monotonic() - start
+    certificate = certified.certificate
+    killed, near_misses = certificate.counts("near_misses", "killed")
+    return {
+        "env_id": name,
+        "tools": len(certified.bundle.manifest.tools),
+        "tasks": len(bundle.tasks),
+        "near_misses": near_misses,
+        "killed": killed,
+        "behaviour": certificate.figures["behaviour"],
+        "wall_s": round(wall, 1),
+        "cpu_s": round(spent, 1),
+        "tasks_per_s": round(len(bundle.tasks) / wall, 2),
+        "current": current,
+        "current_ms": round(cached * 1000),
+        "quick_wall_s": round(quick_wall, 1),
+        "quick_clean": quick.certificate.clean,
+    }
 
 
 def processor_seconds(process: int) -> float:

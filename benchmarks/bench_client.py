@@ -1,10 +1,11 @@
 """Processor time that one request costs a trainer, by HTTP library and number of connections: 200 episodes at once.
 
-    python benchmarks/bench_client.py
+    python benchmarks/bench_client.py [--json]
 
 docs/decisions/client-connections.md has the figures that decided for aiohttp.
 """
 
+import argparse
 import asyncio
 import json
 import sys
@@ -60,12 +61,24 @@ async def spent(ask: Ask) -> float:
     return (time.process_time() - begin) / (EPISODES * (CALLS + 2)) * 1000
 
 
+LIBRARIES = {"httpx": by_httpx, "aiohttp": by_aiohttp}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as folder, serve(write_environment(Path(folder) / "env")) as served:
         base = f"http://127.0.0.1:{served.port}"
         for connections in (8, 32, 128):
-            found = {one.__name__: asyncio.run(one(base, connections)) for one in (by_httpx, by_aiohttp)}
-            print(f"{connections:4} connections:", *(f"{name} {value:.2f} ms" for name, value in found.items()))
+            spent = {name: round(asyncio.run(one(base, connections)), 3) for name, one in LIBRARIES.items()}
+            rows.append({"connections": connections, "ms a request": spent})
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        print(f"{row['connections']:4} connections:", *(f"{name} {value:.2f} ms" for name, value in row["ms a request"].items()))
 
 
 if __name__ == "__main__":

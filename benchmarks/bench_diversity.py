@@ -1,16 +1,17 @@
-"""How different the offline author's scenarios are: `python benchmarks/bench_diversity.py [COUNT]`, all 1,000 where not given.
+"""How different the offline author's scenarios are: `python benchmarks/bench_diversity.py [COUNT] [--json]`, by default all.
 
 They are written, and compared as `awm-factory diversity` compares, but nothing of them is executed: 0.3 s of a processor each.
 """
 
+import argparse
+import dataclasses
 import statistics
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 
 from awm_factory.cli.diversity import show
-from awm_factory.cli.output import table
+from awm_factory.cli.output import print_json, table
 from awm_factory.diversity import features, measure
 from awm_factory.llm.offline.author import Author
 from awm_factory.llm.offline.catalogue import described, shuffled
@@ -34,8 +35,12 @@ def drafts(count: int) -> Iterator[Draft]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("count", nargs="?", type=int, default=len(shuffled(0)))
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
     found, sizes, calls, tasks = [], [], [], set()
-    for draft in drafts(int(sys.argv[1]) if len(sys.argv) > 1 else len(shuffled(0))):
+    for draft in drafts(options.count):
         bundle = draft.bundle()
         found.append(features(bundle))
         tables = sum(isinstance(node, str) for node in found[-1].schema)
@@ -44,12 +49,15 @@ def main() -> None:
         tasks |= {task.instruction for task in bundle.tasks}
     embedder = LocalEmbedder()
     vectors = np.stack([embedder.vector(one.text) for one in found]).astype(np.float64)
-    show(measure(found, vectors, CALIBRATED.refuse_above), f"{embedder.name}, near-duplicates above {CALIBRATED.refuse_above}")
-    medians = [f"{statistics.median(values):g}" for values in (*zip(*sizes, strict=True), calls)]
-    table(
-        ["tables", "rows", "tools", "lines of code", "calls a solution", "tasks, distinct"],
-        [[*medians, f"{len(calls)}, {len(tasks)}"]],
-    )
+    result = measure(found, vectors, CALIBRATED.refuse_above)
+    names = ("tables", "rows", "tools", "lines of code", "calls a solution")
+    medians = dict(zip(names, map(statistics.median, (*zip(*sizes, strict=True), calls)), strict=True))
+    if options.json:
+        counts = {"tasks": len(calls), "distinct tasks": len(tasks)}
+        print_json({"diversity": dataclasses.asdict(result), "medians": medians, **counts})
+        return
+    show(result, f"{embedder.name}, near-duplicates above {CALIBRATED.refuse_above}")
+    table([*medians, "tasks, distinct"], [[*(f"{value:g}" for value in medians.values()), f"{len(calls)}, {len(tasks)}"]])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """All gates on what the offline author writes for the packs' own hundred scenarios, one JSON line each.
 
-    python benchmarks/bench_hundred.py RESULTS.jsonl [--lanes 2] [--again ENV…] [--envs ENV…]
+    python benchmarks/bench_hundred.py RESULTS.jsonl [--lanes 2] [--again ENV…] [--envs ENV…] [--json]
 
 Goes on where it was stopped: environments that RESULTS holds are left alone but for those of `--again`. At the end, or at once
 where nothing is left, it prints the totals and every error and warning. Tasks that fail a gate stay in the counts.
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--again", nargs="*", default=[], metavar="ENV")
     parser.add_argument("--envs", nargs="*", default=[], metavar="ENV")
+    parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     options = parser.parse_args()
     known = read(options.results)
     left = [name for name in options.envs or sorted(packs()) if name not in known or name in options.again]
@@ -47,7 +48,11 @@ def main() -> None:
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             print(f"{name}: {row.get('error') or [row['near_misses'], row['shipped'], row['wall']]}", file=sys.stderr)
-    report(list(read(options.results).values()))
+    found = totals(list(read(options.results).values()))
+    if options.json:
+        print(json.dumps(found, indent=2))
+    else:
+        report(found)
 
 
 def read(results: Path) -> dict[str, Any]:
@@ -92,26 +97,42 @@ def choices(task: TaskCertificate) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def report(rows: list[dict[str, Any]]) -> None:
+def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     made = [row for row in rows if "error" not in row]
-    print(f"{len(rows)} environments, {len(made)} written; {sum(row['passed'] for row in made)} passed the gates of environments")
-    tasks = sum(row["tasks"] for row in made)
+    return {
+        "environments": len(rows),
+        "written": len(made),
+        "passed": sum(row["passed"] for row in made),
+        "tasks": sum(row["tasks"] for row in made),
+        **{key: sum(row[key] for row in made) for key in ("solvable", "null", "hygiene", "shipped")},
+        **{tried: [sum(row[tried][place] for row in made) for place in (0, 1)] for tried, _ in COUNTS},
+        "other_choices": sum(row["other_choices"] for row in made),
+        **{
+            key: {"sum": round(sum(row[key] for row in made)), "most": max((row[key] for row in made), default=0)}
+            for key in ("wall_written", "cpu_written", "wall", "cpu")
+        },
+        "unwritten": [{"env_id": row["env_id"], "what": row["error"]} for row in rows if "error" in row],
+        "problems": [{"env_id": row["env_id"]} | one for row in made for one in row["problems"]],
+    }
+
+
+def report(found: dict[str, Any]) -> None:
+    print(f"{found['environments']} environments, {found['written']} written; {found['passed']} passed the gates of environments")
     for key in ("solvable", "null", "hygiene", "shipped"):
-        print(f"{key}: {sum(row[key] for row in made)} of {tasks} tasks")
+        print(f"{key}: {found[key]} of {found['tasks']} tasks")
     for tried, right in COUNTS:
-        good, every = (sum(row[tried][place] for row in made) for place in (0, 1))
+        good, every = found[tried]
         print(f"{tried.replace('_', ' ')} {right.rpartition('_')[2]}: {good} of {every}")
-    print(f"other choices: {sum(row['other_choices'] for row in made)}")
+    print(f"other choices: {found['other_choices']}")
     for key in ("wall_written", "cpu_written", "wall", "cpu"):
-        print(f"{key}: {sum(row[key] for row in made):.0f} s, {max((row[key] for row in made), default=0):.1f} s at most")
+        print(f"{key}: {found[key]['sum']} s, {found[key]['most']:.1f} s at most")
     for severity in ("error", "warning"):
-        found = [(row["env_id"], one) for row in made for one in row["problems"] if one["severity"] == severity]
-        print(f"{severity}s: {len(found)}, {dict(Counter(one['gate'] for _, one in found))}")
-        for env, one in found:
-            print(f"  {env} [{one['gate']}] {one['where']}: {one['what']}")
-    for row in rows:
-        if "error" in row:
-            print(f"  {row['env_id']}: {row['error']}")
+        problems = [one for one in found["problems"] if one["severity"] == severity]
+        print(f"{severity}s: {len(problems)}, {dict(Counter(one['gate'] for one in problems))}")
+        for one in problems:
+            print(f"  {one['env_id']} [{one['gate']}] {one['where']}: {one['what']}")
+    for row in found["unwritten"]:
+        print(f"  {row['env_id']}: {row['what']}")
 
 
 if __name__ == "__main__":

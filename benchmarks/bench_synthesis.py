@@ -1,164 +1,61 @@
 """Figures of the synthesis: scheduling, CPU and memory of the host's side, and which injected faults end in a good artifact.
 
-    python benchmarks/bench_synthesis.py [scheduling] [barriers] [cpu] [memory] [repair]
+    python benchmarks/bench_synthesis.py [scheduling] [barriers] [cpu] [memory] [repair] [--json]
 
 All answers are scripted (tests/data), so the figures are about this code and not about a model. Checks are executed once each in
 the child-process sandbox and then answered from memory: what is measured is what stands outside the sandbox. `scheduling` and
 `barriers` take five minutes each, most of it waiting for a stub server in a process of its own.
 """
 
+import argparse
 import asyncio
-import hashlib
 import json
 import pickle
 import resource
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import httpx
 import openai
+from synthesis_bench import AT_ONCE, ROOT, Clones, Remembering, Timed, bound, drafts, run, settings
+from synthesis_faults import FAULTS
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from synthesis_faults import FAULTS  # noqa: E402
-
-from awm_factory.errors import BudgetSpent  # noqa: E402
-from awm_factory.llm.metered import Ledger, MeteredModel  # noqa: E402
-from awm_factory.llm.openai_model import OpenAIModel  # noqa: E402
-from awm_factory.llm.patience import AdaptiveLimit, Patience  # noqa: E402
-from awm_factory.llm.prices import Prices  # noqa: E402
-from awm_factory.llm.protocol import ModelReply, ModelRequest  # noqa: E402
-from awm_factory.llm.stub_faults import Latency  # noqa: E402
-from awm_factory.llm.stub_server import Stub, running_stub  # noqa: E402
-from awm_factory.sandbox import ProcessSandbox  # noqa: E402
-from awm_factory.sandbox.pool import Reply, Request  # noqa: E402
-from awm_factory.store import Store  # noqa: E402
-from awm_factory.synthesis.artifacts import Scenario  # noqa: E402
-from awm_factory.synthesis.draft import PER_TASK, STAGES, Draft  # noqa: E402
-from awm_factory.synthesis.notebook import Notebook  # noqa: E402
-from awm_factory.synthesis.pipeline import Made, Pipeline  # noqa: E402
-from awm_factory.synthesis.report import SynthesisReport  # noqa: E402
-from awm_factory.synthesis.scripted import ScriptedModel  # noqa: E402
-from awm_factory.synthesis.settings import Settings  # noqa: E402
-from awm_factory.synthesis.workbench import Workbench  # noqa: E402
-from synthesis_support import ANSWERS, Quiet  # noqa: E402
+from awm_factory.cli.output import table
+from awm_factory.errors import BudgetSpent
+from awm_factory.llm.openai_model import OpenAIModel
+from awm_factory.llm.patience import AdaptiveLimit, Patience
+from awm_factory.llm.protocol import ModelReply, ModelRequest
+from awm_factory.llm.stub_faults import Latency
+from awm_factory.llm.stub_server import Stub, running_stub
+from awm_factory.sandbox import ProcessSandbox
+from awm_factory.synthesis.draft import STAGES
+from synthesis_support import ANSWERS, Quiet
 
 SMALL = ANSWERS / "tool_shelf"
 LARGE = ROOT / "tests" / "data" / "answers" / "makers_tool_library"
-AT_ONCE = 64
 
 
-class Remembering:
-    """A sandbox that executes each check once, whichever environment asks."""
+@dataclass(frozen=True)
+class Figures:
+    title: str
+    rows: dict[str, dict[str, float]]
+    """What was measured, by name and unit."""
 
-    def __init__(self, inner: ProcessSandbox) -> None:
-        self._inner = inner
-        self._known: dict[str, Reply] = {}
-        self.base = inner.base
-
-    def check(self, request: Request, time_limit: float = 60.0) -> Reply:
-        content = request.model_dump(mode="json")
-        if isinstance(content.get("source"), dict):
-            content["source"]["env_id"] = ""
-        key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-        if key not in self._known:
-            self._known[key] = self._inner.check(request, time_limit)
-        return self._known[key]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        pass
-
-
-class Clones:
-    """Answers every scenario as the one of `folder`."""
-
-    name = "clones"
-
-    def __init__(self, folder: Path, edit: Callable[[ModelRequest, str], str] | None = None) -> None:
-        self._inner = ScriptedModel(folder.parent)
-        self._env_id = folder.name
-        self._edit = edit
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        asked = request.purpose
-        own = asked.model_copy(update={"env_id": self._env_id})
-        reply = await self._inner.complete(request.model_copy(update={"purpose": own}))
-        return reply.model_copy(update={"raw": self._edit(request, reply.raw)}) if self._edit else reply
-
-
-def drafts(folder: Path, count: int) -> list[Draft]:
-    scenario = Scenario.model_validate(json.loads((folder / "scenario.json").read_text()))
-    return [Draft(scenario=scenario.model_copy(update={"name": f"{scenario.name} {n}"})) for n in range(count)]
-
-
-def settings(folder: Path, **more: Any) -> Settings:
-    tasks = json.loads((folder / "tasks.json").read_text())
-    count = len(tasks["tasks"] if isinstance(tasks, dict) else tasks)
-    return Settings(**({"tasks": count, "solvable_runs": 1, "in_flight": 5000} | more))
-
-
-async def run(
-    model: Any,
-    sandbox: Any,
-    chosen: Settings,
-    taken: Iterable[Draft],
-    plan: Sequence[str] = STAGES,
-    watch: Any = None,
-    *,
-    metered: bool = False,
-) -> tuple[SynthesisReport, list[Made]]:
-    made: list[Made] = []
-
-    async def each() -> AsyncIterator[Draft]:
-        for draft in taken:
-            yield draft
-
-    with tempfile.TemporaryDirectory() as folder, Store.open(str(Path(folder) / "runs.db")) as store:
-        store.start_run("bench", "clones", {})
-        model = MeteredModel(model, Ledger(store.calls("bench"), Prices({}))) if metered else model
-        pipeline = Pipeline(model, Workbench(sandbox, chosen), chosen, Notebook(store, "bench"), watch or Quiet(), 2)
-        return await pipeline.run(each(), plan, made.append), made
-
-
-def show(title: str, rows: Sequence[Sequence[object]]) -> None:
-    print(f"\n{title}")
-    for row in rows:
-        print("  " + "  ".join(f"{cell:<34}" if n == 0 else f"{cell!s:>12}" for n, cell in enumerate(row)))
+    def show(self) -> None:
+        print(f"\n{self.title}\n")
+        units = list(dict.fromkeys(unit for found in self.rows.values() for unit in found))
+        table(
+            ["", *units],
+            [[name, *(f"{found[unit]:g}" if unit in found else "" for unit in units)] for name, found in self.rows.items()],
+        )
 
 
 # --- scheduling -----------------------------------------------------------------------------------------------------
-
-
-class Timed:
-    """When each request was under way."""
-
-    def __init__(self, inner: OpenAIModel) -> None:
-        self._inner = inner
-        self.name = inner.name
-        self.spans: list[tuple[float, float]] = []
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        started = time.monotonic()
-        try:
-            return await self._inner.complete(request)
-        finally:
-            self.spans.append((started, time.monotonic()))
-
-    def in_use(self) -> float:
-        """Share of the slots that were taken, from the first request to the start of the last one."""
-        first, last = min(span[0] for span in self.spans), max(span[0] for span in self.spans)
-        return sum(min(end, last) - start for start, end in self.spans) / (AT_ONCE * (last - first))
 
 
 @contextmanager
@@ -180,23 +77,7 @@ def serve() -> None:
         sys.stdin.read()
 
 
-def bound(log: list[dict[str, Any]]) -> float:
-    """No schedule is shorter: the longest chain of one scenario, or all waiting spread over all slots."""
-    waited: dict[str, dict[tuple[str, str], float]] = {}
-    for entry in log:
-        asked = entry["purpose"]
-        waited.setdefault(asked["env_id"], {})[asked["stage"], asked["item"]] = entry["seconds"]
-
-    def chain(calls: dict[tuple[str, str], float]) -> float:
-        whole = sum(seconds for (_, item), seconds in calls.items() if not item)
-        by_task = [max(s for (stage, item), s in calls.items() if item and stage == name) for name in PER_TASK]
-        return whole + sum(by_task)
-
-    total = sum(seconds for calls in waited.values() for seconds in calls.values())
-    return max(max(map(chain, waited.values())), total / AT_ONCE)
-
-
-async def timed(title: str, sandbox: Remembering, steps: Sequence[Sequence[str]]) -> None:
+async def timed(title: str, sandbox: Remembering, steps: Sequence[Sequence[str]]) -> Figures:
     """A hundred scenarios of ten tasks through the plans of `steps`, one after the other, over HTTP."""
     chosen, count = settings(LARGE), 100
     await run(Clones(LARGE), sandbox, chosen, drafts(LARGE, 1))
@@ -215,23 +96,23 @@ async def timed(title: str, sandbox: Remembering, steps: Sequence[Sequence[str]]
         await client.close()
     assert len(log) == len(model.spans)
     least = bound(log)
-    show(
+    return Figures(
         f"{title}: {count} scenarios of {LARGE.name}, {len(log)} calls, lognormal latencies, {AT_ONCE} at once",
-        [
-            ["wall time", f"{seconds:.1f} s"],
-            ["lower bound", f"{least:.1f} s", f"x {seconds / least:.2f}"],
-            ["slots in use until the last start", f"{model.in_use():.1%}"],
-            ["CPU on this side", f"{cpu_seconds:.0f} s"],
-        ],
+        {
+            "wall time": {"s": round(seconds, 1)},
+            "lower bound": {"s": round(least, 1), "wall time in bounds": round(seconds / least, 2)},
+            "slots in use until the last start": {"%": round(model.in_use() * 100, 1)},
+            "CPU on this side": {"s": round(cpu_seconds)},
+        },
     )
 
 
-async def scheduling(sandbox: Remembering) -> None:
-    await timed("Without barriers", sandbox, [STAGES])
+async def scheduling(sandbox: Remembering) -> Figures:
+    return await timed("Without barriers", sandbox, [STAGES])
 
 
-async def barriers(sandbox: Remembering) -> None:
-    await timed("Stage by stage, as AWM does", sandbox, [[stage] for stage in STAGES[1:]])
+async def barriers(sandbox: Remembering) -> Figures:
+    return await timed("Stage by stage, as AWM does", sandbox, [[stage] for stage in STAGES[1:]])
 
 
 # --- CPU and memory -------------------------------------------------------------------------------------------------
@@ -242,8 +123,8 @@ def used() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-async def cpu(sandbox: Remembering) -> None:
-    count = 10
+async def cpu(sandbox: Remembering) -> Figures:
+    count, rows = 10, {}
     for folder in (SMALL, LARGE):
         await run(Clones(folder), sandbox, settings(folder), drafts(folder, 1))
         before = used()
@@ -251,16 +132,17 @@ async def cpu(sandbox: Remembering) -> None:
         seconds = (used() - before) / count
         assert all(row.outcome in {"made", "marked"} for row in report.rows), report.rows[0]
         lines = len((folder / "code.py").read_text().splitlines())
-        show(f"CPU outside the sandbox: {folder.name}, {lines} lines of code", [["an environment", f"{seconds:.2f} s"]])
+        rows[folder.name] = {"s an environment": round(seconds, 2), "lines of code": lines}
+    return Figures("CPU outside the sandbox", rows)
 
 
-async def memory(sandbox: Remembering) -> None:
+async def memory(sandbox: Remembering) -> Figures:
     """In a process of its own: peaks are never given back."""
-    done = subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True)
-    print(done.stdout.rstrip())
+    done = subprocess.run([sys.executable, __file__, "hold", "--json"], capture_output=True, text=True, check=True)
+    return Figures(**json.loads(done.stdout)["hold"])
 
 
-async def hold(sandbox: Remembering) -> None:
+async def hold(sandbox: Remembering) -> Figures:
     """A thousand drafts, finished but for their solutions, and as many prompts as may be on their way."""
     count = 1000
     chosen = settings(LARGE)
@@ -289,17 +171,17 @@ async def hold(sandbox: Remembering) -> None:
     report, _ = await run(waiting, sandbox, chosen, taken, ["solutions"], waiting)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     assert [row.outcome for row in report.rows] == ["stopped"] * count
-    show(
+    return Figures(
         f"Memory: {count} scenarios of {LARGE.name} in flight, at most {AT_ONCE} prompts among them",
-        [["before", f"{before:.0f} MiB"], ["peak", f"{peak:.0f} MiB"]],
+        {"before": {"MiB": round(before)}, "peak": {"MiB": round(peak)}},
     )
 
 
 # --- repair ---------------------------------------------------------------------------------------------------------
 
 
-async def repair(sandbox: Remembering) -> None:
-    rows: list[list[object]] = []
+async def repair(sandbox: Remembering) -> Figures:
+    rows: dict[str, dict[str, float]] = {}
     for name, faults in FAULTS.items():
         good = answers = 0
         for stage, item, spoiled in faults:
@@ -324,23 +206,38 @@ async def repair(sandbox: Remembering) -> None:
             good += row.outcome == "made" and row.tasks_shipped == row.tasks_total
             figures = row.stages.get(stage)
             answers += figures.answers - figures.questions + 1 if figures else 0
-        rows.append([name, len(faults), f"{good} of {len(faults)}", f"{answers / len(faults):.2f}"])
-    show("Repair: injected faults by class, those that end in a good environment, mean answers of the stage", rows)
+        rows[name] = {"faults": len(faults), "mended": good, "answers": round(answers / len(faults), 2)}
+    return Figures("Repair: injected faults by class, those that end in a good environment, mean answers of the stage", rows)
 
 
-async def main(chosen: Sequence[str]) -> None:
+PARTS = {part.__name__: part for part in (scheduling, barriers, cpu, memory, repair)}
+
+
+async def measured(chosen: Sequence[str], *, as_json: bool) -> None:
+    found = {}
     with ProcessSandbox(2) as process:
         sandbox = Remembering(process)
-        if chosen == ["--memory"]:
-            await hold(sandbox)
-            return
-        for part_ in (scheduling, barriers, cpu, memory, repair):
-            if not chosen or part_.__name__ in chosen:
-                await part_(sandbox)
+        for name in chosen:
+            found[name] = figures = await (PARTS | {"hold": hold})[name](sandbox)
+            if not as_json:
+                figures.show()
+    if as_json:
+        print(json.dumps({name: asdict(figures) for name, figures in found.items()}, indent=2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="PART")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--stub", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if unknown := set(options.parts) - {*PARTS, "hold"}:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if options.stub:
+        serve()
+    else:
+        asyncio.run(measured(options.parts, as_json=options.json))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--stub"]:
-        serve()
-    else:
-        asyncio.run(main(sys.argv[1:]))
+    main()

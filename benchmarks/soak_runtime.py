@@ -1,9 +1,9 @@
 """A thousand episodes of the tests' library for minutes: random calls, resets, forks, verifies, disconnects and hostile handlers.
 
-    python benchmarks/soak_runtime.py [--minutes 10] [--episodes 1024]
+    python benchmarks/soak_runtime.py [--minutes 10] [--episodes 1024] [--json]
 
-Prints memory, descriptors, threads and processes as it goes; exit status 1 where any grows after the first quarter, a verdict is
-wrong, or an episode shows rows that it should not have.
+Prints memory, descriptors, threads and processes as it goes, with --json a line of JSON each; exit status 1 where any grows
+after the first quarter, a verdict is wrong, or an episode shows rows that it should not have.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def measured(process: int) -> dict[str, float]:
     return found
 
 
-async def soak(port: int, process: int, minutes: float, episodes: int) -> int:
+async def soak(port: int, process: int, minutes: float, episodes: int, *, as_json: bool) -> int:
     setup = await Raw.open(port)
     made = [json.loads((await setup.ask("POST", "/episodes", b'{"task_id": 0}'))[1]) for _ in range(episodes)]
     expected = [Expected(one["mcp_path"], one["episode_id"]) for one in made]
@@ -131,13 +131,18 @@ async def soak(port: int, process: int, minutes: float, episodes: int) -> int:
     while any(not task.done() for task in tasks):
         await asyncio.wait(tasks, timeout=minutes * 60 / 20)
         history.append(measured(process))
-        done = f"{tally.calls:7} calls, {tally.hostile} hostile, {tally.late} late"
-        print(f"{time.monotonic() - started:6.0f} s {done}  {history[-1]}", flush=True)
+        seconds = round(time.monotonic() - started)
+        if as_json:
+            counts = {"calls": tally.calls, "hostile": tally.hostile, "late": tally.late}
+            print(json.dumps({"seconds": seconds, **counts, **history[-1]}), flush=True)
+        else:
+            done = f"{tally.calls:7} calls, {tally.hostile} hostile, {tally.late} late"
+            print(f"{seconds:6} s {done}  {history[-1]}", flush=True)
     await asyncio.gather(*tasks)
     early, late = history[len(history) // 4 : len(history) // 2] or history[:1], history[-len(history) // 4 :] or history[-1:]
     grown = [key for key in early[0] if max(h[key] for h in late) > _GROWTH * max(h[key] for h in early) + 4]
     for line in [*tally.wrong, *(f"{key} grew" for key in grown)]:
-        print("WRONG:", line)
+        print(json.dumps({"wrong": line}) if as_json else f"WRONG: {line}")
     return 1 if tally.wrong or grown else 0
 
 
@@ -145,11 +150,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--episodes", type=int, default=1024)
+    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         settings = {"AWM_CALL_TIMEOUT": "1", "AWM_MAX_EPISODES": str(given.episodes + 64), "AWM_MAX_CALLS": "10000000"}
         with serve(write_environment(Path(folder) / "env"), **settings) as served:
-            sys.exit(asyncio.run(soak(served.port, served.process.pid, given.minutes, given.episodes)))
+            sys.exit(asyncio.run(soak(served.port, served.process.pid, given.minutes, given.episodes, as_json=given.json)))
 
 
 if __name__ == "__main__":
