@@ -94,3 +94,11 @@ def test_a_sandbox_whose_container_was_killed_gets_a_new_one_and_leaves_none(eng
         assert loaded(mortal).failures == []
         assert set(sandboxes(engine)) - before != {mine}
     assert set(sandboxes(engine)) <= before
+
+
+def test_a_sandbox_is_not_asked_for_its_health(engine: Engine, base: BaseImage) -> None:
+    before = set(sandboxes(engine))
+    with ContainerSandbox(engine.client, base.image_id, base.tag, 1, session_id()) as sandbox:
+        loaded(sandbox)
+        (mine,) = set(sandboxes(engine)) - before
+        assert "Health" not in engine.client.api.inspect_container(mine)["State"]

@@ -41,6 +41,7 @@ class ContainerLane(Lane):
                 pids_limit=PIDS,
                 auto_remove=True,
                 init=False,
+                healthcheck={"test": ["NONE"]},  # the image's own asks a server, and none runs here
                 labels={"awm.owner": owner, "awm.role": "sandbox"},
             )
         except DockerException as error:
