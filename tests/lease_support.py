@@ -1,17 +1,16 @@
 """A lease service over one runtime on this machine; only the name server is left out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
-from yarl import URL
 
 from awm_factory.client import Fleet
 from awm_factory.fleet.lease.app import LeaseApp
-from awm_factory.fleet.lease.containers import LIMIT, Answer, Gone, HttpContainers, Plane
+from awm_factory.fleet.lease.containers import HttpContainers, Plane
 from awm_factory.fleet.lease.metrics import Metrics
 from awm_factory.fleet.lease.service import Leases
 from awm_factory.fleet.lease.store import Store
@@ -33,21 +32,8 @@ class Local(HttpContainers):
     async def resolve(self, service: str) -> list[str] | None:
         return ["127.0.0.1"]
 
-    async def ask(
-        self,
-        address: str,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        plane: Plane = "control",
-        limit: float = LIMIT,
-    ) -> Answer:
-        port = self.served.port if plane == "control" else self.served.agent_port
-        if self.served.process.poll() is not None:
-            raise Gone("it was killed")
-        sent = {**(headers or {}), **(self._token if plane == "control" else {})}
-        return await self._once(method, URL(f"http://{address}:{port}{path}"), body, sent)
+    def port(self, plane: Plane) -> int:
+        return self.served.port if plane == "control" else self.served.agent_port
 
 
 @dataclass

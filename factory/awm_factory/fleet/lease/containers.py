@@ -167,7 +167,7 @@ class HttpContainers:
     ) -> Answer:
         sent = {**(_JSON if body else {}), **(headers or {}), **(self._token if plane == "control" else {})}
         # Bytes of a path reach the container as they came; it compares them so.
-        url = URL(f"http://{address}:{CONTROL if plane == 'control' else AGENT}{path}", encoded=True)
+        url = URL(f"http://{address}:{self.port(plane)}{path}", encoded=True)
         try:
             async with asyncio.timeout(limit):
                 return await self._once_more(method, url, body, sent)
@@ -175,6 +175,9 @@ class HttpContainers:
             raise Silent(f"no answer within {limit:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Gone(str(error) or type(error).__name__) from error
+
+    def port(self, plane: Plane) -> int:
+        return CONTROL if plane == "control" else AGENT
 
     async def _once_more(self, method: str, url: URL, body: bytes, headers: dict[str, str]) -> Answer:
         """A kept connection that breaks before a byte came back was idle too long, and the request was never read."""
