@@ -9,6 +9,7 @@ import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final
 
 from awm_runtime import dump
@@ -121,18 +122,26 @@ class Limits:
                 known[value] = await self._answer(refused, made, value)
             return known[value]
 
+        async def around(limit: float) -> tuple[int, list[str | None]]:
+            """Where the refused side lies, and the answers beyond, at and within the limit."""
+            side = 1 if amount > limit else -1
+            return side, [await answer(limit + step * side) for step in (1, 0, -1)]
+
         suspicion: str | None = None
         for limit in limits:
-            side = 1 if amount > limit else -1
-            beyond, at, within = [await answer(limit + step * side) for step in (1, 0, -1)]
-            if (beyond == "refused" and at != "refused") or (at == "refused" and within != "refused"):
-                return None  # it changes its mind just there
+            side, (beyond, at, within) = await around(limit)
+            if _turns(beyond, at, within):
+                return None
             if beyond == "passed" and suspicion is None and await self._changes_beyond(limit, side, amount, answer):
                 suspicion = f"{what} = {limit + side:g} is not refused for it, though {amount:g} is and {limit:g} is named"
             elif beyond == at == within == "refused" and suspicion is None:
                 steps = [await answer(limit - step * side) for step in range(2, _NEAR + 1)]
                 if "passed" in steps:
                     suspicion = f"{what} = {limit - side:g} is refused, though it names {limit:g} for it"
+        for one, other in combinations(limits, 2) if suspicion is not None else ():
+            _, answers = await around(abs(one - other))
+            if _turns(*answers):
+                return None  # "room for 5, of which 2 are taken"
         return suspicion
 
     async def _changes_beyond(self, limit: float, side: int, amount: float, answer: Callable[[float], Awaitable[Any]]) -> bool:
@@ -186,6 +195,11 @@ class Limits:
                 return changed.serialize(), refused.call
 
             yield f"a row of {table} with {column}", float(value), made
+
+
+def _turns(beyond: str | None, at: str | None, within: str | None) -> bool:
+    """Whether the app changes its mind just there."""
+    return (beyond == "refused" and at != "refused") or (at == "refused" and within != "refused")
 
 
 def _arguments(refused: Refused) -> Iterator[Subject]:

@@ -138,6 +138,12 @@ def test_a_number_that_is_no_limit_of_what_is_asked_for_is_told_nothing_of() -> 
     assert unkept(lambda row, given: room_12 if given["doses"] > row else None, waste(100)) is None
 
 
+@pytest.mark.parametrize(("taken", "told"), [(2, None), (4, "doses = 39 is refused, though it names 40 for it")])
+def test_what_two_numbers_leave_over_is_a_limit_too(taken: int, told: str | None) -> None:
+    room_for_40 = f"It has room for 40, of which {taken} are taken."
+    assert unkept(lambda row, given: room_for_40 if given["doses"] > row - 2 else None, waste(100)) == told
+
+
 def test_another_refusal_in_the_way_of_a_limit_tells_nothing_but_for_the_databases_own() -> None:
     def waits(row: int, given: dict[str, Any]) -> str | None:
         """Nobody waits for free seats, and nobody books more than 38."""
