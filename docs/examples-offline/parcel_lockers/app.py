@@ -635,12 +635,12 @@ async def list_parcel_services(
     compartment: Annotated[
         ParcelServiceCompartment | None, Query(description="Only those with this compartment")
     ] = None,
-    min_hold_hours: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least hold hours")] = None,
-    max_hold_hours: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest hold hours")] = None,
-    min_max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least max weight kg")] = None,
-    max_max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest max weight kg")] = None,
-    min_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least price")] = None,
-    max_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest price")] = None,
+    min_hold_hours: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least number of hold hours")] = None,
+    max_hold_hours: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest number of hold hours")] = None,
+    min_max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least max weight in kg")] = None,
+    max_max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest max weight in kg")] = None,
+    min_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least price in cents")] = None,
+    max_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest price in cents")] = None,
     is_active: Annotated[bool | None, Query(description="Only those that are, or are not, active")] = None,
     sort: Annotated[
         Literal["name", "-name", "price_cents", "-price_cents"] | None,
@@ -807,8 +807,8 @@ async def list_postage_orders(
     status: Annotated[PostageOrderStatus | None, Query(description="Only those with this status")] = None,
     created_from: Annotated[Day | None, Query(description="First day (created at)")] = None,
     created_to: Annotated[Day | None, Query(description="Last day (created at)")] = None,
-    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total")] = None,
-    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total")] = None,
+    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total in cents")] = None,
+    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total in cents")] = None,
     sort: Annotated[
         Literal["created_at", "-created_at", "total_cents", "-total_cents"] | None,
         Query(description="Order of the rows, descending with -"),
@@ -1293,8 +1293,8 @@ async def list_delivery_vans(
     db: Db,
     q: Annotated[str | None, Query(min_length=1, max_length=80, description="Part of the name")] = None,
     locker_station_id: Annotated[Id | None, Query(description="Only those of this locker station")] = None,
-    min_capacity_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least capacity kg")] = None,
-    max_capacity_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest capacity kg")] = None,
+    min_capacity_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least capacity in kg")] = None,
+    max_capacity_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest capacity in kg")] = None,
     is_in_service: Annotated[bool | None, Query(description="Only those that are, or are not, in service")] = None,
     sort: Annotated[
         Literal["capacity_kg", "-capacity_kg", "name", "-name"] | None,
@@ -1399,8 +1399,8 @@ async def list_parcels(
     town: Annotated[str | None, Query(description="Only those with this town")] = None,
     status: Annotated[ParcelStatus | None, Query(description="Only those with this status")] = None,
     depot_run_id: Annotated[Id | None, Query(description="Only those of this depot run")] = None,
-    min_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least weight kg")] = None,
-    max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest weight kg")] = None,
+    min_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least weight in kg")] = None,
+    max_weight_kg: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest weight in kg")] = None,
     sort: Annotated[
         Literal["weight_kg", "-weight_kg", "created_at", "-created_at"] | None,
         Query(description="Order of the rows, descending with -"),

@@ -639,11 +639,15 @@ async def list_solar_components(
     q: Annotated[str | None, Query(min_length=1, max_length=80, description="Part of the name")] = None,
     component_class_id: Annotated[Id | None, Query(description="Only those of this component class")] = None,
     roof_kind: Annotated[SolarComponentRoofKind | None, Query(description="Only those with this roof kind")] = None,
-    min_warranty_years: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least warranty years")] = None,
-    max_warranty_years: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest warranty years")] = None,
+    min_warranty_years: Annotated[
+        int | None, Query(ge=0, le=1_000_000, description="Least number of warranty years")
+    ] = None,
+    max_warranty_years: Annotated[
+        int | None, Query(ge=0, le=1_000_000, description="Highest number of warranty years")
+    ] = None,
     origin: Annotated[SolarComponentOrigin | None, Query(description="Only those with this origin")] = None,
-    min_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least price")] = None,
-    max_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest price")] = None,
+    min_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least price in cents")] = None,
+    max_price_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest price in cents")] = None,
     is_active: Annotated[bool | None, Query(description="Only those that are, or are not, active")] = None,
     sort: Annotated[
         Literal["name", "-name", "price_cents", "-price_cents"] | None,
@@ -808,8 +812,8 @@ async def list_equipment_orders(
     status: Annotated[EquipmentOrderStatus | None, Query(description="Only those with this status")] = None,
     created_from: Annotated[Day | None, Query(description="First day (created at)")] = None,
     created_to: Annotated[Day | None, Query(description="Last day (created at)")] = None,
-    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total")] = None,
-    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total")] = None,
+    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total in cents")] = None,
+    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total in cents")] = None,
     sort: Annotated[
         Literal["created_at", "-created_at", "total_cents", "-total_cents"] | None,
         Query(description="Order of the rows, descending with -"),
@@ -1294,8 +1298,8 @@ async def list_discount_requests(
     q: Annotated[str | None, Query(min_length=1, max_length=80, description="Part of the reference or purpose")] = None,
     homeowner_id: Annotated[Id | None, Query(description="Only those of this homeowner")] = None,
     status: Annotated[DiscountRequestStatus | None, Query(description="Only those with this status")] = None,
-    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount")] = None,
-    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount")] = None,
+    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount in cents")] = None,
+    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount in cents")] = None,
     created_from: Annotated[Day | None, Query(description="First day (created at)")] = None,
     created_to: Annotated[Day | None, Query(description="Last day (created at)")] = None,
     sort: Annotated[

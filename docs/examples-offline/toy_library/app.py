@@ -692,12 +692,16 @@ async def list_toys(
     db: Db,
     q: Annotated[str | None, Query(min_length=1, max_length=80, description="Part of the name")] = None,
     toy_shelf_id: Annotated[Id | None, Query(description="Only those of this toy shelf")] = None,
-    min_pieces: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least pieces")] = None,
-    max_pieces: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest pieces")] = None,
+    min_pieces: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least number of pieces")] = None,
+    max_pieces: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest number of pieces")] = None,
     min_minimum_age: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least minimum age")] = None,
     max_minimum_age: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest minimum age")] = None,
-    min_loan_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least loan fee")] = None,
-    max_loan_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest loan fee")] = None,
+    min_loan_fee_cents: Annotated[
+        int | None, Query(ge=0, le=100_000_000, description="Least loan fee in cents")
+    ] = None,
+    max_loan_fee_cents: Annotated[
+        int | None, Query(ge=0, le=100_000_000, description="Highest loan fee in cents")
+    ] = None,
     is_active: Annotated[bool | None, Query(description="Only those that are, or are not, active")] = None,
     sort: Annotated[
         Literal["name", "-name", "loan_fee_cents", "-loan_fee_cents"] | None,
@@ -925,18 +929,15 @@ class ActivityOut(Answer):
 async def list_activity(
     db: Db,
     subject: Annotated[str | None, Query(description="Only those with this subject")] = None,
-    min_subject_id: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least subject")] = None,
-    max_subject_id: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest subject")] = None,
+    subject_id: Annotated[int | None, Query(ge=1, le=1_000_000, description="Only those with this subject id")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> dict[str, Any]:
     statement = select(Activity)
     if subject is not None:
         statement = statement.where(Activity.subject == subject)
-    if min_subject_id is not None:
-        statement = statement.where(Activity.subject_id >= min_subject_id)
-    if max_subject_id is not None:
-        statement = statement.where(Activity.subject_id <= max_subject_id)
+    if subject_id is not None:
+        statement = statement.where(Activity.subject_id == subject_id)
     return page_of(db, statement.order_by(Activity.id.desc()), limit, offset)
 
 
@@ -986,8 +987,8 @@ async def list_toy_loans(
     status: Annotated[ToyLoanStatus | None, Query(description="Only those with this status")] = None,
     created_from: Annotated[Day | None, Query(description="First day (created at)")] = None,
     created_to: Annotated[Day | None, Query(description="Last day (created at)")] = None,
-    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total")] = None,
-    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total")] = None,
+    min_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least total in cents")] = None,
+    max_total_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest total in cents")] = None,
     is_delivered: Annotated[bool | None, Query(description="Only those that are, or are not, delivered")] = None,
     sort: Annotated[
         Literal["created_at", "-created_at", "total_cents", "-total_cents"] | None,
@@ -1253,8 +1254,8 @@ async def list_toy_funds(
     manager_id: Annotated[Id | None, Query(description="Only those of this manager")] = None,
     ends_from: Annotated[Day | None, Query(description="First day (ends on)")] = None,
     ends_to: Annotated[Day | None, Query(description="Last day (ends on)")] = None,
-    min_goal_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least goal")] = None,
-    max_goal_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest goal")] = None,
+    min_goal_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least goal in cents")] = None,
+    max_goal_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest goal in cents")] = None,
     sort: Annotated[
         Literal["ends_on", "-ends_on", "goal_cents", "-goal_cents"] | None,
         Query(description="Order of the rows, descending with -"),
@@ -1408,8 +1409,8 @@ async def list_toy_gifts(
     family_id: Annotated[Id | None, Query(description="Only those of this family")] = None,
     status: Annotated[ToyGiftStatus | None, Query(description="Only those with this status")] = None,
     method: Annotated[ToyGiftMethod | None, Query(description="Only those with this method")] = None,
-    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount")] = None,
-    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount")] = None,
+    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount in cents")] = None,
+    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount in cents")] = None,
     pledged_from: Annotated[Day | None, Query(description="First day (pledged at)")] = None,
     pledged_to: Annotated[Day | None, Query(description="Last day (pledged at)")] = None,
     sort: Annotated[
@@ -1576,8 +1577,8 @@ async def list_family_plans(
     db: Db,
     q: Annotated[str | None, Query(min_length=1, max_length=80, description="Part of the name")] = None,
     is_offered: Annotated[bool | None, Query(description="Only those that are, or are not, offered")] = None,
-    min_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least fee")] = None,
-    max_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest fee")] = None,
+    min_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least fee in cents")] = None,
+    max_fee_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest fee in cents")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> dict[str, Any]:
@@ -1747,8 +1748,8 @@ async def list_year_bills(
     month_from: Annotated[Day | None, Query(description="First day (month)")] = None,
     month_to: Annotated[Day | None, Query(description="Last day (month)")] = None,
     status: Annotated[YearBillStatus | None, Query(description="Only those with this status")] = None,
-    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount")] = None,
-    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount")] = None,
+    min_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Least amount in cents")] = None,
+    max_amount_cents: Annotated[int | None, Query(ge=0, le=100_000_000, description="Highest amount in cents")] = None,
     sort: Annotated[
         Literal["month", "-month"] | None, Query(description="Order of the rows, descending with -")
     ] = None,
@@ -2122,8 +2123,8 @@ async def list_work_entries(
     missing_piece_case_id: Annotated[Id | None, Query(description="Only those of this missing piece case")] = None,
     worked_from: Annotated[Day | None, Query(description="First day (worked on)")] = None,
     worked_to: Annotated[Day | None, Query(description="Last day (worked on)")] = None,
-    min_minutes: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least minutes")] = None,
-    max_minutes: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest minutes")] = None,
+    min_minutes: Annotated[int | None, Query(ge=0, le=1_000_000, description="Least number of minutes")] = None,
+    max_minutes: Annotated[int | None, Query(ge=0, le=1_000_000, description="Highest number of minutes")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> dict[str, Any]:

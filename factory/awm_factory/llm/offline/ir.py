@@ -152,6 +152,13 @@ class Operation:
     def writes(self) -> bool:
         return self.kind in ("create", "act", "delete")
 
+    @property
+    def things(self) -> list[Param]:
+        """Parameters that must name a row, people and categories aside."""
+        return [
+            param for param in self.params if param.kind == "ref" and param.required and param.ref not in ("party", "category")
+        ]
+
 
 @dataclass(frozen=True)
 class Invariant:

@@ -25,7 +25,7 @@ from awm_factory.llm.offline.steps import (
     When,
 )
 from awm_factory.llm.offline.values import Where
-from awm_factory.llm.offline.words import fitting, one_of, past, snake, with_article
+from awm_factory.llm.offline.words import fitting, listed, past, snake, with_article
 
 NOT_BLOCKED: Final = Require(
     "not party.is_blocked", 409, "{party.name} is blocked; nothing new may be entered.", "party_not_blocked"
@@ -59,7 +59,9 @@ class Kit(Operations):
         if search:
             names = [entity.column(column).name.replace("_", " ") for column in keys(search)]
             filter_ = "|".join(keys(search)) + "__contains"
-            made.append(Param("q", "text", "query", False, low=1, high=80, about=f"Part of the {one_of(names)}", filter=filter_))
+            made.append(
+                Param("q", "text", "query", False, low=1, high=80, about=f"Part of the {listed(names, 'or')}", filter=filter_)
+            )
         for column in keys(filters):
             made += self.filtering(entity, column)
         made += params
@@ -185,7 +187,8 @@ class Kit(Operations):
             name=name or f"update_{entity.name}",
             summary=summary
             or fitting(
-                f"Change {one_of(words)} of {with_article(entity.noun)}", f"Change what is kept about {with_article(entity.noun)}"
+                f"Change {listed(words, 'or')} of {with_article(entity.noun)}",
+                f"Change what is kept about {with_article(entity.noun)}",
             ),
             description=description or f"What is left out stays as it is. Answers the {entity.noun}.",
             params=wanted,

@@ -25,6 +25,7 @@ from awm_factory.llm.offline.steps import (
     When,
 )
 from awm_factory.llm.offline.values import Where
+from awm_factory.llm.offline.wording import bounded, column_noun, narrowed
 from awm_factory.llm.offline.words import domain_text, snake, with_article
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -162,9 +163,12 @@ class Operations(Declaring):
         noun = column.name.removesuffix("_id").removesuffix("_cents").replace("_", " ")
         if column.kind == "ref":
             return [Param(key, "ref", "query", False, ref=column.ref, filter=key, about=f"Only those of this {noun}")]
+        if key.endswith("_id"):
+            about = f"Only those with this {column_noun(column)} id"
+            return [Param(key, column.kind, "query", False, low=1, filter=key, about=about, name=column.name)]
         if column.kind in ("choice", "bool", "text"):
             about = (
-                f"Only those with this {noun}"
+                f"Only those {narrowed(column)}"
                 if column.kind != "bool"
                 else f"Only those that are, or are not, {noun.removeprefix('is ')}"
             )
@@ -180,10 +184,24 @@ class Operations(Declaring):
             ]
         return [
             Param(
-                f"min_{key}", column.kind, "query", False, low=0, filter=f"{key}__ge", about=f"Least {noun}", name=f"min_{name}"
+                f"min_{key}",
+                column.kind,
+                "query",
+                False,
+                low=0,
+                filter=f"{key}__ge",
+                about=f"Least {bounded(column)}",
+                name=f"min_{name}",
             ),
             Param(
-                f"max_{key}", column.kind, "query", False, low=0, filter=f"{key}__le", about=f"Highest {noun}", name=f"max_{name}"
+                f"max_{key}",
+                column.kind,
+                "query",
+                False,
+                low=0,
+                filter=f"{key}__le",
+                about=f"Highest {bounded(column)}",
+                name=f"max_{name}",
             ),
         ]
 

@@ -10,7 +10,8 @@ from awm_factory.llm.offline.ir import Domain, Operation, Param
 from awm_factory.llm.offline.locate import CURRENT_USER
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.phrasing import SETTING, is_update, phrases_of
-from awm_factory.llm.offline.wording import bare, capitalised, column_noun, figure, listed, option, quoted, spoken
+from awm_factory.llm.offline.wording import bare, capitalised, column_noun, figure, option, quoted, spoken
+from awm_factory.llm.offline.words import listed
 
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _AS_IT_IS: Final = re.compile(r"(?:^|_)(?:full_name|email|phone|iban|plate|code|reference)$")

@@ -177,9 +177,24 @@ def quality(column: Column, said: str) -> str:
         return f"of the kind {said}"
     if name == "topic":
         return f"on the topic of {said}"
-    if re.search(r"(?:ed|_(?:by|from|at|in|on|to|for|with))$", name):
+    if _FOLLOWED.search(name):
         return f"{words(name)} {said}"
     return f"with {option(column, said)}"
+
+
+_FOLLOWED: Final = re.compile(r"(?:ed|_(?:by|from|at|in|on|to|for|with))$")
+"""Names that their value follows."""
+
+
+def narrowed(column: Column) -> str:
+    """By what a list is narrowed to one value: `with this kind`, `made for this`."""
+    name = column.name or column.key
+    return f"{words(name)} this" if _FOLLOWED.search(name) and column.kind == "choice" else f"with this {column_noun(column)}"
+
+
+def bounded(column: Column) -> str:
+    """What a bound is of: `weight in g`, `price in cents`, `number of guests`."""
+    return f"{column_noun(column)} in cents" if column.kind == "money" else column_noun(column)
 
 
 def attributive(state: str) -> str:
@@ -217,10 +232,8 @@ def noun_of(domain: Domain, role: str, *, plural: bool = False) -> str:
     return entity.nouns if plural else entity.noun
 
 
-def listed(items: list[str]) -> str:
-    if len(items) < 2:
-        return "".join(items)
-    return f"{', '.join(items[:-1])} and {items[-1]}"
+def there_are(count: int) -> str:
+    return f"There {'is' if count == 1 else 'are'} {count}"
 
 
 def possessive(name: str) -> str:

@@ -81,8 +81,8 @@ def _singulars(plural: str) -> list[str]:
     return found + ([f"{plural[:-3]}y"] if plural.endswith("ies") else [])
 
 
-def listed(words: list[str], joint: str = "and") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joint} {words[-1]}"
+def listed(words: Sequence[str], joint: str = "and") -> str:
+    return "".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
 MOST_SUMMARY: Final = 80
@@ -96,10 +96,6 @@ def fitting(*summaries: str) -> str:
 
 def with_article(noun: str) -> str:
     return f"{article(noun)} {noun}"
-
-
-def one_of(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 _IRREGULAR: Final = {"send": "sent", "sell": "sold", "withdraw": "withdrawn", "pay": "paid", "hold": "held", "begin": "begun"}

@@ -15,7 +15,7 @@ from awm_factory.llm.offline.emit.spec import spec
 from awm_factory.llm.offline.modules import MODULES
 from awm_factory.llm.offline.packs import Pack, packs
 from awm_factory.llm.offline.state import World
-from awm_factory.llm.offline.steps import ReturnRow
+from awm_factory.llm.offline.steps import Change, Insert, Require, ReturnRow
 
 MOST_SUMMARY, MOST_DESCRIPTION, MOST_NAME = 80, 200, 64
 
@@ -112,3 +112,18 @@ def test_rows_of_another_seed_differ_and_those_of_the_same_do_not() -> None:
     domain, kits = compose(pack, Recipe({"frame": frozenset(), "order": frozenset()}))
     assert seeded(domain, kits, 1).difference(seeded(domain, kits, 1)) == []
     assert seeded(domain, kits, 1).difference(seeded(domain, kits, 2)) != []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_sets_a_value_refuses_the_one_that_is_there(module: str) -> None:
+    """An answer that all went well, where nothing changed, would have an agent believe that it did something."""
+    world = world_of(pack_with(module), {"frame": frozenset(), module: frozenset(MODULES[module].FEATURES)})
+    for operation in world.domain.operations.values():
+        changes = [(step.var, *pair) for step in operation.steps if isinstance(step, Change) for pair in step.values.items()]
+        moves_on = any(isinstance(step, Insert) for step in operation.steps) or any(
+            value.startswith("state.") or value in ("now", "today") for _, _, value in changes
+        )
+        given = [(f"{var}.{column}", value) for var, column, value in changes if value in {one.key for one in operation.params}]
+        if operation.kind == "act" and given and not moves_on:
+            conditions = [step.condition for step in operation.steps if isinstance(step, Require)]
+            assert any(column in one and value in one for one in conditions for column, value in given), operation.key

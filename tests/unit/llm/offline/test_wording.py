@@ -14,7 +14,18 @@ from awm_factory.llm.offline.phrase import imperative
 from awm_factory.llm.offline.state import World
 from awm_factory.llm.offline.steps import ReturnRow
 from awm_factory.llm.offline.values import Kind
-from awm_factory.llm.offline.wording import attributive, column_noun, figure, named_place, option, quality, superlative
+from awm_factory.llm.offline.wording import (
+    attributive,
+    bounded,
+    column_noun,
+    figure,
+    named_place,
+    narrowed,
+    option,
+    quality,
+    superlative,
+    there_are,
+)
 from awm_factory.rollout.agents.matching import bounds_of
 from awm_factory.rollout.agents.reading import Reading
 
@@ -64,6 +75,21 @@ def test_the_most_of_something_has_no_unit_and_things_are_counted() -> None:
 )
 def test_one_of_several_values_follows_its_noun(key: str, value: str, words: str) -> None:
     assert quality(Column(key, "choice"), value) == words
+
+
+def test_a_filter_says_what_it_filters() -> None:
+    assert narrowed(Column("made_for", "choice")) == "made for this"
+    assert narrowed(Column("kind", "choice")) == "with this kind"
+    assert [bounded(Column(key, "int")) for key in ("weight_g", "guests", "position")] == [
+        "weight in g",
+        "number of guests",
+        "position",
+    ]
+    assert bounded(Column("price_cents", "money")) == "price in cents"
+
+
+def test_one_is_counted_in_the_singular() -> None:
+    assert [there_are(count) for count in (0, 1, 2)] == ["There are 0", "There is 1", "There are 2"]
 
 
 def test_a_reason_among_arguments_has_its_article_and_a_state_before_a_noun_its_hyphen() -> None:

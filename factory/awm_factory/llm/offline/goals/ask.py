@@ -10,7 +10,7 @@ from awm_factory.llm.offline.goals.telling import told_of
 from awm_factory.llm.offline.ir import Column, Entity
 from awm_factory.llm.offline.outcome import Told
 from awm_factory.llm.offline.trace import Trace
-from awm_factory.llm.offline.wording import amount, capitalised, column_noun, with_more
+from awm_factory.llm.offline.wording import amount, capitalised, column_noun, there_are, with_more
 
 _TRIES: Final = 6
 _COUNTED: Final = (2, 60)
@@ -80,7 +80,7 @@ def _count(ground: Ground) -> Draft | None:
             signature=("count", found.signature),
             way=("count", bool(owner), number, found.entity.role, tuple(one.param.key for one in found.conditions)),
             trace=trace,
-            answer=f"There are {count}.",
+            answer=f"{there_are(count)}.",
             told=(Told("count", count),),
             mentions=found.mentions,
             constraints=len(found.conditions),

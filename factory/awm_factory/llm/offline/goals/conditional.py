@@ -11,7 +11,7 @@ from awm_factory.llm.offline.goals.sets import RowSet, row_set
 from awm_factory.llm.offline.ir import Operation, Param
 from awm_factory.llm.offline.mention import Mention
 from awm_factory.llm.offline.trace import Trace
-from awm_factory.llm.offline.wording import capitalised
+from awm_factory.llm.offline.wording import capitalised, there_are
 
 _TRIES: Final = 30
 _INSTEAD: Final = (
@@ -29,26 +29,15 @@ _BY_COUNT: Final = (
 
 
 def conditional(ground: Ground) -> Draft | None:
-    ways = [_another_row, _by_count]
-    ground.rng.shuffle(ways)
-    for way in ways:
-        draft = way(ground)
-        if draft is not None:
-            return draft
-    return None
+    return ground.first_of(_another_row, _by_count)
 
 
 def _another_row(ground: Ground) -> Draft | None:
     """First this row, else that one; whether the first one will do is for the rules to say."""
     for operation in [op for op in ground.writes() if any(step.rule for step in requires(op.steps))][:6]:
-        params = [
-            param
-            for param in operation.params
-            if param.kind == "ref" and param.required and param.ref not in ("party", "category")
-        ]
-        if not params:
+        if not operation.things:
             continue
-        param = ground.rng.choice(params)
+        param = ground.rng.choice(operation.things)
         for _ in range(_TRIES):
             arguments = ground.chooser.arguments(operation, {p.key: None for p in operation.params if not p.required})
             if arguments is None:
@@ -146,7 +135,7 @@ def _by_count(ground: Ground) -> Draft | None:
         text = _BY_COUNT[number].replace("{do}", pair[0].sentence.text).replace("{Do}", capitalised(pair[0].sentence.text))
         text = text.replace("{other}", pair[1].sentence.text).replace("{limit}", str(limit))
         text = text.replace("{the things}", found.text(ground)).replace("{more}", _more(ground, found, limit))
-        answer = f"There are {count}, so I did this: {done.sentence.text}."
+        answer = f"{there_are(count)}, so I did this: {done.sentence.text}."
         draft = drafted(
             ground,
             "conditional",

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -90,6 +90,12 @@ class Ground:
         found = [op for op in self.domain.operations.values() if op.writes and (not kinds or op.kind in kinds)]
         self.rng.shuffle(found)
         return found
+
+    def first_of(self, *ways: "Callable[[Ground], Draft | None]") -> Draft | None:
+        """The first draft that any of the ways brings, in a drawn order."""
+        drawn = list(ways)
+        self.rng.shuffle(drawn)
+        return next((draft for way in drawn if (draft := way(self)) is not None), None)
 
     def try_out(self, operation: Operation, arguments: Mapping[str, Any], world: World | None = None) -> Result | Refusal:
         return (world or self.world).copy().run(operation.key, arguments)

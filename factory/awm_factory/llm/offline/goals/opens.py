@@ -19,14 +19,9 @@ _ENDINGS: Final = ("", " Which one is up to you.", " I leave the choice to you."
 
 def open_choice(ground: Ground) -> Draft | None:
     for operation in ground.writes()[: _TRIES * 2]:
-        params = [
-            param
-            for param in operation.params
-            if param.kind == "ref" and param.required and param.ref not in ("party", "category")
-        ]
-        if not params:
+        if not operation.things:
             continue
-        param = ground.rng.choice(params)
+        param = ground.rng.choice(operation.things)
         for _ in range(4):
             found = row_set(ground, param.ref, 2, _MOST)
             draft = _of(ground, operation, param, found) if found is not None else None

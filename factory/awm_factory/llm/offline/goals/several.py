@@ -37,13 +37,7 @@ _ALL: Final = (
 
 
 def several(ground: Ground) -> Draft | None:
-    ways = [_two, _chain, _all, _all]
-    ground.rng.shuffle(ways)
-    for way in ways:
-        draft = way(ground)
-        if draft is not None:
-            return draft
-    return None
+    return ground.first_of(_two, _chain, _all, _all)
 
 
 def _two(ground: Ground) -> Draft | None:

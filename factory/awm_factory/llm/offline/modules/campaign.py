@@ -228,6 +228,7 @@ def _donations(m: Kit) -> None:
                 "{money(policy.minimum * 100)} is the least that is taken.",
                 "minimum",
             ),
+            Require("amount_cents != donation.amount_cents", 409, "{donation.reference} is {money(amount_cents)} already."),
             Change("donation", {"amount_cents": "amount_cents"}),
         ],
         params=[Param("amount_cents", "money", low=1, about="New amount in cents")],

@@ -277,7 +277,10 @@ def _budgets(m: Kit) -> None:
     m.act(
         "set",
         "budget",
-        [Change("budget", {"limit_cents": "limit_cents"})],
+        [
+            Require("limit_cents != budget.limit_cents", 409, "The limit is {money(limit_cents)} already."),
+            Change("budget", {"limit_cents": "limit_cents"}),
+        ],
         params=[Param("limit_cents", "money", low=0, about="How much may be debited in its month, in cents")],
         method="PUT",
         path="/<<one>>/limit",

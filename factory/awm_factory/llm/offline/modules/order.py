@@ -210,6 +210,7 @@ def _drafts(m: Kit) -> None:
         [
             Let("order", "line.order"),
             _is("draft", "still_draft"),
+            Require("quantity != line.quantity", 409, "The quantity is {quantity} already."),
             Change("order", {"goods_cents": "order.goods_cents + (quantity - line.quantity) * line.price_cents"}),
             *total,
             Change("line", {"quantity": "quantity"}),

@@ -173,7 +173,11 @@ def _work(m: Kit) -> None:
     m.act(
         "set_priority",
         "ticket",
-        [unsettled, Change("ticket", {"priority": "priority"})],
+        [
+            unsettled,
+            Require("priority != ticket.priority", 409, "<Ticket> {ticket.reference} has the priority {priority} already."),
+            Change("ticket", {"priority": "priority"}),
+        ],
         params=[Param("priority", "choice", choices=_PRIORITIES, about="How soon it has to be seen to")],
         method="PUT",
         path="/<<one>>/priority",
