@@ -25,7 +25,7 @@ from awm_factory.llm.offline.steps import (
     When,
 )
 from awm_factory.llm.offline.values import Where
-from awm_factory.llm.offline.wording import bounded, column_noun, narrowed
+from awm_factory.llm.offline.wording import bounded, narrowed, words
 from awm_factory.llm.offline.words import domain_text, snake, with_article
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -160,49 +160,40 @@ class Operations(Declaring):
     def filtering(self, entity: Entity, key: str) -> list[Param]:
         """The parameters by which a list is narrowed on a column: one, or a pair of bounds."""
         column = entity.column(key)
-        noun = column.name.removesuffix("_id").removesuffix("_cents").replace("_", " ")
-        if column.kind == "ref":
-            return [Param(key, "ref", "query", False, ref=column.ref, filter=key, about=f"Only those of this {noun}")]
-        if key.endswith("_id"):
-            about = f"Only those with this {column_noun(column)} id"
-            return [Param(key, column.kind, "query", False, low=1, filter=key, about=about, name=column.name)]
-        if column.kind in ("choice", "bool", "text"):
-            about = (
-                f"Only those {narrowed(column)}"
-                if column.kind != "bool"
-                else f"Only those that are, or are not, {noun.removeprefix('is ')}"
-            )
-            return [Param(key, column.kind, "query", False, choices=column.choices, filter=key, about=about, name=column.name)]
-        stem = key.removesuffix("_at").removesuffix("_on") if column.kind in ("date", "datetime") else key
-        name = column.name.removesuffix("_at").removesuffix("_on") if column.kind in ("date", "datetime") else column.name
-        if column.kind in ("date", "datetime"):
+        kind, name = column.kind, column.name
+        if kind in ("date", "datetime"):
+            stem, name = (one.removesuffix("_at").removesuffix("_on") for one in (key, name))
+            bounds = (("from", "ge", "First"), ("to", "le", "Last"))
             return [
                 Param(
-                    f"{stem}_from", "date", "query", False, filter=f"{key}__ge", about=f"First day ({noun})", name=f"{name}_from"
-                ),
-                Param(f"{stem}_to", "date", "query", False, filter=f"{key}__le", about=f"Last day ({noun})", name=f"{name}_to"),
+                    f"{stem}_{end}",
+                    "date",
+                    "query",
+                    False,
+                    filter=f"{key}__{test}",
+                    about=f"{which} day ({words(column.name)})",
+                    name=f"{name}_{end}",
+                )
+                for end, test, which in bounds
             ]
+        if kind in ("int", "money") and not key.endswith("_id"):
+            bounds = (("min", "ge", "Least"), ("max", "le", "Highest"))
+            return [
+                Param(
+                    f"{end}_{key}",
+                    kind,
+                    "query",
+                    False,
+                    low=0,
+                    filter=f"{key}__{test}",
+                    about=f"{which} {bounded(column)}",
+                    name=f"{end}_{name}",
+                )
+                for end, test, which in bounds
+            ]
+        about, low = f"Only those {narrowed(column)}", 1 if kind == "int" else None
         return [
-            Param(
-                f"min_{key}",
-                column.kind,
-                "query",
-                False,
-                low=0,
-                filter=f"{key}__ge",
-                about=f"Least {bounded(column)}",
-                name=f"min_{name}",
-            ),
-            Param(
-                f"max_{key}",
-                column.kind,
-                "query",
-                False,
-                low=0,
-                filter=f"{key}__le",
-                about=f"Highest {bounded(column)}",
-                name=f"max_{name}",
-            ),
+            Param(key, kind, "query", False, ref=column.ref, choices=column.choices, low=low, filter=key, about=about, name=name)
         ]
 
     def _lookup(self, entity: Entity, key: str) -> Sequence[Step]:

@@ -187,9 +187,15 @@ _FOLLOWED: Final = re.compile(r"(?:ed|_(?:by|from|at|in|on|to|for|with))$")
 
 
 def narrowed(column: Column) -> str:
-    """By what a list is narrowed to one value: `with this kind`, `made for this`."""
+    """By what a list is narrowed to one value: `with this kind`, `made for this`, `of this member`."""
     name = column.name or column.key
-    return f"{words(name)} this" if _FOLLOWED.search(name) and column.kind == "choice" else f"with this {column_noun(column)}"
+    if column.kind == "bool":
+        return f"that are, or are not, {words(name.removeprefix('is_'))}"
+    if column.kind == "ref":
+        return f"of this {words(name.removesuffix('_id'))}"
+    if column.kind == "choice" and _FOLLOWED.search(name):
+        return f"{words(name)} this"
+    return f"with this {column_noun(column)}{' id' if name.endswith('_id') else ''}"
 
 
 def bounded(column: Column) -> str:
