@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from awm_factory.bundle import Bundle, Solution, Task, Variant
-from awm_factory.certify import Certified, Options, certify, is_current
+from awm_factory.certify import Certified, Options, certify, is_current, solving
 from awm_factory.certify.run import QUICK
 from awm_factory.problems import Problem
 from awm_factory.sandbox import ProcessSandbox
 from awm_runtime.contract import ToolCall
 from bee_yard import APP, VERIFIER, working
+from certify_support import environment
 
 OPTIONS = Options(calls=180, solvable_runs=2)
 IMPORTS = "import sqlite3\n"
@@ -398,3 +399,13 @@ def test_an_endless_call_costs_its_limit_and_is_told_not_the_whole_check(sandbox
     (problem,) = of(certified, "behaviour")
     assert problem.where == "tool add_hive" and problem.what.startswith("hangs")
     assert certified.certificate.tasks[0].shipped
+
+
+def test_a_bundle_in_several_lots_has_the_certificate_that_it_has_in_one(
+    sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, options = environment("playhouse_box_office"), Options(solvable_runs=2, mutants=4, calls=0)
+    whole = certify(bundle, sandbox, options).certificate
+    monkeypatch.setattr(solving, "LOT", 3)
+    assert certify(bundle, sandbox, options).certificate == whole
+    assert whole.counts("near_misses", "killed")[1] > 10
