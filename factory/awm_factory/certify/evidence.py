@@ -1,8 +1,10 @@
 """What the sandbox saw of a bundle. Gathered once, in a few checks; the gates only read it."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from awm_factory import syntax
 from awm_factory.bundle import MODES, Bundle, Origin, Task
 from awm_factory.certify.trying import Path, Tried
 from awm_factory.problems import Problem, Severity
@@ -52,8 +54,8 @@ class Evidence:
     """None where it was not asked for, or the app offers no tool."""
     observed: dict[tuple[int, VerifierMode], Observation] = field(default_factory=dict)
     """What each verifier did while it was watched."""
-    trees: dict[tuple[int, VerifierMode], ast.Module | SyntaxError] = field(default_factory=dict)
-    """Syntax of the verifiers, by the grammar of the sandbox."""
+    parse: Callable[[str], ast.Module] = syntax.module
+    """By the grammar of the sandbox. Trees are fifty times as large as their code, so none is kept."""
     paths: dict[int, Path] = field(default_factory=dict)
     """Solutions that were played to their end."""
     tried: dict[int, list[Tried]] = field(default_factory=dict)

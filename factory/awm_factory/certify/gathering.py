@@ -1,9 +1,9 @@
 """What the sandbox is asked about a bundle, side by side where it can be; gates only read the answers."""
 
-import ast
 import base64
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from awm_factory.bundle import Bundle, Manifest, Mending
@@ -25,7 +25,6 @@ from awm_runtime.contract import (
     ExploreRequest,
     LoadReply,
     LoadRequest,
-    VerifierMode,
 )
 
 APP_LIMIT: Final = 30.0
@@ -91,7 +90,7 @@ class _Gathering:
             solved.playthroughs,
             explored=explored.result() if explored is not None else None,
             observed=observed,
-            trees=self._trees(),
+            parse=partial(parse, sandbox=self._sandbox),
             paths=solved.paths,
             tried=tried,
             untried=failed or solved.failed,
@@ -108,15 +107,6 @@ class _Gathering:
             reuse=True,
         )
         return expect(ExploreReply, self._sandbox.check(request, 60.0 + self._options.calls))
-
-    def _trees(self) -> dict[tuple[int, VerifierMode], ast.Module | SyntaxError]:
-        found: dict[tuple[int, VerifierMode], ast.Module | SyntaxError] = {}
-        for verifier in self._solving.verifiers():
-            try:
-                found[verifier.task_id, verifier.mode] = parse(verifier.code, self._sandbox)
-            except SyntaxError as fault:
-                found[verifier.task_id, verifier.mode] = fault
-        return found
 
     def _try(
         self, solved: Solved, explored: "Future[ExploreReply | CheckFailed] | None"

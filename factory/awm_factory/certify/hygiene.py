@@ -69,7 +69,7 @@ def check(bundle: Bundle, evidence: Evidence, options: Options) -> list[Problem]
             where = f"verifiers/{task.task_id}.{mode}.py"
             floats = severity(bundle.manifest.origin)
             found = [*_observed(evidence.observed.get((task.task_id, mode)), floats)]
-            found += dict.fromkeys(_read(evidence.trees[task.task_id, mode], mode, evidence.load, floats))
+            found += dict.fromkeys(_read(bundle.verifiers[task.task_id, mode], mode, evidence, evidence.load, floats))
             problems += [
                 Problem(gate=NAME, severity=how, where=where, what=what, fix=fix, task_id=task.task_id)
                 for how, what, fix in found
@@ -99,10 +99,12 @@ def _observed(seen: Observation | None, floats: Severity) -> Iterator[Finding]:
         )
 
 
-def _read(tree: ast.Module | SyntaxError, mode: str, load: LoadReply, floats: Severity) -> Iterator[Finding]:
+def _read(code: str, mode: str, evidence: Evidence, load: LoadReply, floats: Severity) -> Iterator[Finding]:
     """What its text alone shows, whether or not a run comes by it."""
-    if isinstance(tree, SyntaxError):
-        yield "error", f"It can't be parsed: {tree.msg} in line {tree.lineno}.", "Write plain Python."
+    try:
+        tree = evidence.parse(code)
+    except SyntaxError as fault:
+        yield "error", f"It can't be parsed: {fault.msg} in line {fault.lineno}.", "Write plain Python."
         return
     for node in ast.walk(tree):
         yield from _imports(node)

@@ -1,7 +1,7 @@
 """The solutions of a bundle, played, and its verifiers, watched: in lots, since the databases at the ends are held till then."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -119,10 +119,6 @@ class Solving:
             alone=self._alone,
         )
         return expect(TrialsReply, self._sandbox.check(request, min(_LONGEST, 60.0 + 10.0 * len(trials))))
-
-    def verifiers(self) -> Iterator[VerifierSource]:
-        for verifiers in self._verifiers.values():
-            yield from verifiers
 
     def makes_mutants(self) -> bool:
         return bool(self._options.mutants) and self._options.wants(*OF_SOLUTIONS)
