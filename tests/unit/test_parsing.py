@@ -29,6 +29,9 @@ class Newer(Sandbox):
         assert isinstance(request, ParseRequest)
         return self._reply
 
+    def close(self) -> None:
+        pass
+
     def __enter__(self) -> "Newer":
         return self
 

@@ -80,6 +80,10 @@ class Sandbox(Protocol):
         """
 
     @abstractmethod
+    def close(self) -> None:
+        """Give back what it holds; checks under way end with SandboxError. Called more than once without harm."""
+
+    @abstractmethod
     def __enter__(self) -> Self: ...
 
     @abstractmethod

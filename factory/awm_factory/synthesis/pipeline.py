@@ -81,6 +81,9 @@ class Pipeline:
                 task.add_done_callback(lambda _: room.release())
                 tasks.append(task)
             return SynthesisReport([await task for task in tasks])
+        except BaseException:
+            self._workbench.sandbox.close()  # no thread has to wait for the minutes that a proof takes
+            raise
         finally:
             for task in tasks:
                 task.cancel()

@@ -94,6 +94,9 @@ class _Remembering(Sandbox):
             return self._sandbox.check(request, time_limit)
         return self._replies.get(request.model_dump_json(), lambda: self._sandbox.check(request, time_limit))
 
+    def close(self) -> None:
+        self._sandbox.close()
+
     def __enter__(self) -> Self:
         return self
 

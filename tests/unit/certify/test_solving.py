@@ -57,6 +57,9 @@ class Recorded(Sandbox):
         ]
         return TrialsReply(runs=runs, random_columns=by_chance)
 
+    def close(self) -> None:
+        pass
+
     def __enter__(self) -> "Recorded":
         return self
 
