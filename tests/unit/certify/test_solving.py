@@ -73,6 +73,11 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield opened
 
 
+@pytest.fixture
+def lots_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "LOT", 2)
+
+
 def of_five() -> Bundle:
     bundle = working()
     code = bundle.verifiers[0, "code"]
@@ -91,10 +96,10 @@ def solved(sandbox: Recorded, threads: ThreadPoolExecutor, *, served: bool = Tru
     return one.finish(served=served)
 
 
+@pytest.mark.usefixtures("lots_of_two")
 def test_every_task_is_played_and_watched_in_its_lot_and_neither_databases_nor_pages_are_kept(
-    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    threads: ThreadPoolExecutor,
 ) -> None:
-    monkeypatch.setattr(solving, "LOT", 2)
     sandbox = Recorded()
     found = solved(sandbox, threads)
     assert sorted(found.observations()) == [(number, "code") for number in range(5)]
@@ -106,10 +111,8 @@ def test_every_task_is_played_and_watched_in_its_lot_and_neither_databases_nor_p
     assert {(result.kind, result.content) for run in runs for result in run.results} == {("ok", None)}
 
 
-def test_what_chance_fills_in_one_lot_is_left_out_of_the_states_of_all(
-    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(solving, "LOT", 2)
+@pytest.mark.usefixtures("lots_of_two")
+def test_what_chance_fills_in_one_lot_is_left_out_of_the_states_of_all(threads: ThreadPoolExecutor) -> None:
     sandbox = Recorded()
     found = solved(sandbox, threads)
     assert found.random_columns == [("hives", "token")]
