@@ -1,12 +1,16 @@
 """Engines for the two databases, set up alike."""
 
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import StaticPool
+from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
 from awm_factory.errors import StoreError
+
+_PATIENCE: Final = 60.0
+"""Seconds to wait for another process that writes."""
 
 
 def parse(url: str) -> sa.URL:
@@ -23,14 +27,22 @@ def engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "postgresql":
         return sa.create_engine(url, pool_pre_ping=True)
     memory = {"poolclass": StaticPool} if url.database in {None, "", ":memory:"} else {}
-    made = sa.create_engine(url, connect_args={"check_same_thread": False, "timeout": 60}, **memory)
+    made = sa.create_engine(url, connect_args={"check_same_thread": False, "timeout": _PATIENCE}, **memory)
 
     @sa.event.listens_for(made, "connect")
     def set_up(connection: Any, _: object) -> None:
         connection.isolation_level = None
         # In WAL mode a commit outlives a killed process without waiting for the disk; only a power cut may take the last ones.
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
+            # Of all statements, the one that turns on WAL mode fails at once where another process is about to write.
+            for attempt in Retrying(
+                retry=retry_if_exception_message(match="database is locked"),
+                wait=wait_random(0.01, 0.1),
+                stop=stop_after_delay(_PATIENCE),
+                reraise=True,
+            ):
+                with attempt:
+                    connection.execute(f"PRAGMA {pragma}")
 
     @sa.event.listens_for(made, "begin")
     def begin(connection: sa.Connection) -> None:

@@ -1,9 +1,13 @@
 """What the store promises, on each database it supports."""
 
+import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,6 +145,18 @@ def test_many_threads_write_at_once(store: Store) -> None:
         list(pool.map(lambda n: store.add_call("r1", f"{n % 50:064}", f'"{n % 50}"', FIGURES), range(200)))
     assert store.costs("r1")[0].calls == 200
     assert all(store.reply(f"{n:064}") == f'"{n}"' for n in range(50))
+
+
+def test_a_store_is_opened_while_another_process_is_about_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE notes (text)")
+        other.execute("BEGIN IMMEDIATE")
+        letting_go = threading.Timer(0.3, other.execute, ["COMMIT"])
+        letting_go.start()
+        with Store.open(str(path)) as store:
+            store.start_run("r1", "gpt", {})
+        letting_go.join()
 
 
 WRITER = """
