@@ -2,8 +2,7 @@
 
 Some Pythons (3.11.7 is one) count the depth of the tree that they make in one place for all threads. When two make one at once
 (a collection in the midst of the first lets the second in), the first ends in `SystemError: AST constructor recursion depth
-mismatch`. Checks read code in several threads, so everything that makes trees does
-it here.
+mismatch`. Checks read code in several threads, so everything that makes trees does it here.
 """
 
 import ast
