@@ -1,4 +1,7 @@
-"""Approval: requests that one or more people decide on, step by step, nobody twice."""
+"""Approval: requests that one or more people decide on, step by step, nobody twice.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""Project board: tasks that move over the columns of a project, a few at a time."""
+"""Project board: tasks that move over the columns of a project, a few at a time.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""Campaigns: money collected for a goal, pledged first and received later."""
+"""Campaigns: money collected for a goal, pledged first and received later.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

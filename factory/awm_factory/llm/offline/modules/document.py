@@ -1,4 +1,7 @@
-"""Documents: drafted, sent to the parties that are to sign, and in force once all of them have."""
+"""Documents: drafted, sent to the parties that are to sign, and in force once all of them have.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""Enrolment: courses with sessions of limited places, who takes part in them, and who waits."""
+"""Enrolment: courses with sessions of limited places, who takes part in them, and who waits.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""The frame of every scenario: who works here, whom it serves, where it happens and what it is about."""
+"""The frame of every scenario: who works here, whom it serves, where it happens and what it is about.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Inventory: how many of each item a place has, why that changed, and what is ordered from suppliers."""
+"""Inventory: how many of each item a place has, why that changed, and what is ordered from suppliers.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

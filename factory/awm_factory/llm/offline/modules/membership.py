@@ -1,4 +1,7 @@
-"""Memberships: plans that parties hold, pause and end, and what is billed for them every month."""
+"""Memberships: plans that parties hold, pause and end, and what is billed for them every month.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import date, timedelta
 

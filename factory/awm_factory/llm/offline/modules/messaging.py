@@ -1,4 +1,7 @@
-"""Messaging: threads with parties that take part in them, and the messages sent to all of them."""
+"""Messaging: threads with parties that take part in them, and the messages sent to all of them.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

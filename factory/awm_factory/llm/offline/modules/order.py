@@ -1,4 +1,7 @@
-"""Orders: a party's lines of items, from draft to fulfilled, cancelled or returned."""
+"""Orders: a party's lines of items, from draft to fulfilled, cancelled or returned.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import datetime, timedelta
 

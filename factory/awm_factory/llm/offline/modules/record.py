@@ -1,4 +1,7 @@
-"""Records: subjects that are looked after for years (a vehicle, a device, a patient), with a history of entries."""
+"""Records: subjects that are looked after for years (a vehicle, a device, a patient), with a history of entries.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

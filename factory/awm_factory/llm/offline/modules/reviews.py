@@ -1,4 +1,7 @@
-"""Reviews: what parties say about items, looked at before it is shown, and answered."""
+"""Reviews: what parties say about items, looked at before it is shown, and answered.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""Shipment and dispatch: loads that go out on runs of vehicles, as many and as heavy as each may carry."""
+"""Shipment and dispatch: loads that go out on runs of vehicles, as many and as heavy as each may carry.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import timedelta
 

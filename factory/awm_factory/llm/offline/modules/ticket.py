@@ -1,4 +1,7 @@
-"""Tickets: what parties report, who works on it, what was said, and how it ended."""
+"""Tickets: what parties report, who works on it, what was said, and how it ended.
+
+Past 300 lines and one file: tables, tools and start rows of a module are read together.
+"""
 
 from datetime import datetime, timedelta
 
