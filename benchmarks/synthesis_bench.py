@@ -7,8 +7,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -18,7 +17,7 @@ from awm_factory.llm.openai_model import OpenAIModel  # noqa: E402
 from awm_factory.llm.prices import Prices  # noqa: E402
 from awm_factory.llm.protocol import ModelReply, ModelRequest  # noqa: E402
 from awm_factory.sandbox import ProcessSandbox  # noqa: E402
-from awm_factory.sandbox.pool import Reply, Request  # noqa: E402
+from awm_factory.sandbox.pool import Reply, Request, Sandbox  # noqa: E402
 from awm_factory.store import Store  # noqa: E402
 from awm_factory.synthesis.artifacts import Scenario  # noqa: E402
 from awm_factory.synthesis.draft import PER_TASK, STAGES, Draft  # noqa: E402
@@ -33,7 +32,7 @@ from synthesis_support import Quiet  # noqa: E402
 AT_ONCE = 64
 
 
-class Remembering:
+class Remembering(Sandbox):
     """A sandbox that executes each check once, whichever environment asks."""
 
     def __init__(self, inner: ProcessSandbox) -> None:
@@ -50,11 +49,8 @@ class Remembering:
             self._known[key] = self._inner.check(request, time_limit)
         return self._known[key]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        pass
+    def close(self) -> None:
+        """Whoever opened the inner one closes it."""
 
 
 class Clones:

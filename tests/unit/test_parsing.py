@@ -32,12 +32,6 @@ class Newer(Sandbox):
     def close(self) -> None:
         pass
 
-    def __enter__(self) -> "Newer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
 
 def test_a_tree_comes_back_as_it_was() -> None:
     files = [path.read_text() for path in Path(parsing.__file__).parents[1].glob("synthesis/**/*.py")]

@@ -34,7 +34,7 @@ LOT: Final = 50
 """Tasks of a lot: a few hundred kilobytes each, and the sandbox has 2 GiB."""
 _AHEAD: Final = 1
 """Lots under way while the verifiers of another are watched."""
-OF_SOLUTIONS: Final = ("near_misses", "equivalents", "alternatives")
+_OF_SOLUTIONS: Final = ("near_misses", "equivalents", "alternatives")
 """Gates that need mutants of the solutions."""
 _LONGEST: Final = 900.0
 """Seconds for a batch in which much hangs; each call has a limit of its own."""
@@ -87,10 +87,11 @@ class Solving:
         of_lot: list[list[tuple[str, str]]] = []
         following = islice(self._lots, len(self._playing), None)
         for lot in self._lots:
-            playing = self._playing.popleft() if self._playing else None
-            reply = playing.result() if playing is not None and served else None
-            if (after := next(following, None)) is not None:
-                self._playing.append(self._played(after))
+            reply = None
+            if served:
+                playing = self._playing.popleft()
+                reply = playing.result() if playing is not None else None
+                self._playing.extend(map(self._played, islice(following, 1)))
             ends = self._read(found, self._with_solutions(lot), reply) if reply is not None else {}
             of_lot.append(reply.random_columns if isinstance(reply, TrialsReply) else [])
             found.observed = found.observations()
@@ -121,10 +122,10 @@ class Solving:
         return expect(TrialsReply, self._sandbox.check(request, min(_LONGEST, 60.0 + 10.0 * len(trials))))
 
     def makes_mutants(self) -> bool:
-        return bool(self._options.mutants) and self._options.wants(*OF_SOLUTIONS)
+        return bool(self._options.mutants) and self._options.wants(*_OF_SOLUTIONS)
 
     def _with_solutions(self, tasks: Iterable[Task]) -> list[Task]:
-        wanted = self._options.wants("null", "solvable", *OF_SOLUTIONS)
+        wanted = self._options.wants("null", "solvable", *_OF_SOLUTIONS)
         return [
             task for task in tasks if wanted and task.task_id in self._bundle.solutions and "code" in modes_of(self._bundle, task)
         ]
@@ -172,7 +173,7 @@ class Solving:
         return ends
 
     def _watched(self, lot: list[Task], ends: dict[int, InspectedCase]) -> list[Future[Observations]]:
-        if not self._options.wants("null", "hygiene", *OF_SOLUTIONS):
+        if not self._options.wants("null", "hygiene", *_OF_SOLUTIONS):
             return []
         verifiers = [one for task in lot for one in self._verifiers[task.task_id]]
         middle = (len(verifiers) + 1) // 2

@@ -83,11 +83,11 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """Give back what it holds; checks under way end with SandboxError. Called more than once without harm."""
 
-    @abstractmethod
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    @abstractmethod
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 class Places:
@@ -217,12 +217,6 @@ class LanePool(Sandbox):
         with self._lock:
             self._all.discard(lane)
         lane.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         self._closed = True

@@ -12,8 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from awm_factory.certify import Options
 from awm_factory.certify.run import APP_CHECK, APP_LIMIT
@@ -96,12 +95,6 @@ class _Remembering(Sandbox):
 
     def close(self) -> None:
         self._sandbox.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Whoever opened the sandbox closes it."""
 
 
 class Workbench:

@@ -60,12 +60,6 @@ class Recorded(Sandbox):
     def close(self) -> None:
         pass
 
-    def __enter__(self) -> "Recorded":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:

@@ -30,12 +30,6 @@ class Busy(Sandbox):
     def close(self) -> None:
         self.closed.set()
 
-    def __enter__(self) -> "Busy":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def test_an_interrupted_run_waits_for_no_check() -> None:
     sandbox, made = Busy(), list[Made]()

@@ -160,40 +160,23 @@ class Operations(Declaring):
     def filtering(self, entity: Entity, key: str) -> list[Param]:
         """The parameters by which a list is narrowed on a column: one, or a pair of bounds."""
         column = entity.column(key)
-        kind, name = column.kind, column.name
-        if kind in ("date", "datetime"):
+        name = column.name
+        if column.kind in ("date", "datetime"):
             stem, name = (one.removesuffix("_at").removesuffix("_on") for one in (key, name))
-            bounds = (("from", "ge", "First"), ("to", "le", "Last"))
-            return [
-                Param(
-                    f"{stem}_{end}",
-                    "date",
-                    "query",
-                    False,
-                    filter=f"{key}__{test}",
-                    about=f"{which} day ({words(column.name)})",
-                    name=f"{name}_{end}",
-                )
-                for end, test, which in bounds
-            ]
-        if kind in ("int", "money") and not key.endswith("_id"):
-            bounds = (("min", "ge", "Least"), ("max", "le", "Highest"))
-            return [
-                Param(
-                    f"{end}_{key}",
-                    kind,
-                    "query",
-                    False,
-                    low=0,
-                    filter=f"{key}__{test}",
-                    about=f"{which} {bounded(column)}",
-                    name=f"{end}_{name}",
-                )
-                for end, test, which in bounds
-            ]
-        about, low = f"Only those {narrowed(column)}", 1 if kind == "int" else None
+            said = words(column.name)
+            bounds = [(f"{stem}_from", f"{name}_from", f"First day ({said})"), (f"{stem}_to", f"{name}_to", f"Last day ({said})")]
+            like = Param("", "date", "query", False)
+        elif column.kind in ("int", "money") and not key.endswith("_id"):
+            said = bounded(column)
+            bounds = [(f"min_{key}", f"min_{name}", f"Least {said}"), (f"max_{key}", f"max_{name}", f"Highest {said}")]
+            like = Param("", column.kind, "query", False, low=0)
+        else:
+            about, low = f"Only those {narrowed(column)}", 1 if column.kind == "int" else None
+            one = Param(key, column.kind, "query", False, ref=column.ref, choices=column.choices, low=low)
+            return [replace(one, filter=key, about=about, name=name)]
         return [
-            Param(key, kind, "query", False, ref=column.ref, choices=column.choices, low=low, filter=key, about=about, name=name)
+            replace(like, key=bound, filter=f"{key}__{test}", about=about, name=called)
+            for (bound, called, about), test in zip(bounds, ("ge", "le"), strict=True)
         ]
 
     def _lookup(self, entity: Entity, key: str) -> Sequence[Step]:
